@@ -1,0 +1,1 @@
+"""The command line: `hookline train`, `test`, `plan`, `hooks`, `sites` and `config`."""

@@ -1,0 +1,201 @@
+"""What the commands take. Nothing heavy is imported here, so that `--help` is there at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from hookline.errors import HooklineError, suggest
+from hookline.version import __version__
+
+
+class Command(NamedTuple):
+    """A command: the module whose `run(args)` does it, its help, and its arguments."""
+
+    module: str
+    summary: str
+    examples: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+
+
+class UsageError(HooklineError):
+    """The command line itself is wrong."""
+
+
+def read_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of the command that is meant; UsageError, or argparse's SystemExit, if they make no sense."""
+    name = next((arg for arg in argv if not arg.startswith("-")), None)
+    if name is not None and name not in COMMANDS:
+        is_config = name.endswith((".yaml", ".yml", ".json", ".toml"))
+        hint = f"; did you mean 'hookline train {name}'?" if is_config else suggest(name, COMMANDS)
+        raise UsageError(f"unknown command {name!r}{hint}")
+    parser, commands = _parsers()
+    if not argv:
+        parser.print_help()
+        sys.exit(2)
+    args, rest = parser.parse_known_args(_without_ambiguity(argv))
+    # argparse takes positional arguments only in one piece: those behind an option arrive here.
+    args.overrides = [arg for arg in rest if not arg.startswith("-")]
+    for arg in rest:
+        if arg.startswith("-"):
+            known = re.findall(r"--[\w-]+", commands[args.command].format_help())
+            raise UsageError(f"unknown option {arg.partition('=')[0]!r}{suggest(arg.partition('=')[0], known)}")
+        if not hasattr(args, "config"):
+            raise UsageError(f"hookline {args.command} does not take {arg!r}")
+    return args
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """The parser of the whole command line, and those of the commands."""
+    parser = argparse.ArgumentParser(
+        prog="hookline",
+        description="Train PyTorch models; everything beyond the forward pass is a hook.",
+        epilog=_EXAMPLES + _EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"hookline {__version__}")
+    parser.add_argument("--debug", action="store_true", help=_DEBUG)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        own = commands.add_parser(
+            name,
+            help=command.summary,
+            description=f"{command.summary[0].upper()}{command.summary[1:]}.",
+            epilog=command.examples,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_arguments(own)
+        own.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=_DEBUG)  # it may stand before the command too
+    return parser, dict(commands.choices)
+
+
+def _without_ambiguity(argv: Sequence[str]) -> list[str]:
+    """`--resume` may stand alone: an override behind it is an override, not the path of a checkpoint."""
+    args = list(argv)
+    for index, (option, value) in enumerate(pairwise(argv)):
+        if option == "--resume" and re.match(r"\+?[\w.\[\]]+=", value) and not os.path.exists(value):
+            args[index] = "--resume=auto"
+    return args
+
+
+def _config(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} CONFIG [KEY=VALUE ...] [options]"
+    parser.add_argument(
+        "config", metavar="CONFIG", help="a YAML, JSON or TOML file; KEY=VALUE changes it: training.epochs=3, hooks.ema=null"
+    )
+
+
+def _train(parser: argparse.ArgumentParser) -> None:
+    _config(parser)
+    parser.add_argument("--work-dir", metavar="DIR", help="where checkpoints and logs go")
+    parser.add_argument(
+        "--resume", nargs="?", const="auto", metavar="auto|PATH", help="continue from the newest good checkpoint, or from PATH"
+    )
+    parser.add_argument("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:1, …")
+
+
+def _test(parser: argparse.ArgumentParser) -> None:
+    _config(parser)
+    parser.add_argument(
+        "--checkpoint", metavar="PATH|best|last", help="the weights to test (default: the best of the work directory, or else the last)"
+    )
+    parser.add_argument("--split", choices=("test", "val"), default="test", help="the data to test on (default: test)")
+    parser.add_argument("--work-dir", metavar="DIR", help="where the checkpoints are")
+    parser.add_argument("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:1, …")
+    _json(parser)
+
+
+def _plan(parser: argparse.ArgumentParser) -> None:
+    _config(parser)
+    _json(parser)
+
+
+def _hooks(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="a hook, by its name, its short form or its dotted path")
+
+
+def _show_config(parser: argparse.ArgumentParser) -> None:
+    _config(parser)
+    parser.add_argument("--check", action="store_true", help="print nothing but what is wrong")
+
+
+def _sites(parser: argparse.ArgumentParser) -> None:
+    """It takes none."""
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
+
+
+COMMANDS = {
+    "train": Command(
+        "hookline.cli.train",
+        "train a model",
+        """examples:
+  hookline train configs/digits.yaml
+  hookline train configs/digits.yaml training.epochs=3 optimizer.lr=1e-2
+  hookline train configs/digits.yaml hooks.logger.interval=10 hooks.checkpoint=null
+  hookline train configs/digits.yaml --resume            continue where it was stopped
+
+Ctrl-C or SIGTERM finishes the iteration, saves and stops; a second one stops at once.""",
+        _train,
+    ),
+    "test": Command(
+        "hookline.cli.test",
+        "evaluate a trained model",
+        """examples:
+  hookline test configs/digits.yaml
+  hookline test configs/digits.yaml --checkpoint last --split val
+  hookline test configs/digits.yaml --checkpoint runs/digits/epoch_3.pth --json""",
+        _test,
+    ),
+    "plan": Command(
+        "hookline.cli.plan",
+        "show which hooks run at which site, in which order and why, without training",
+        """examples:
+  hookline plan configs/digits.yaml
+  hookline plan configs/digits.yaml hooks.logger.priority=LOW hook_order=flat""",
+        _plan,
+    ),
+    "hooks": Command(
+        "hookline.cli.hooks",
+        "list all hooks, or describe one",
+        """examples:
+  hookline hooks
+  hookline hooks CheckpointHook
+  hookline hooks my_project.hooks.MyHook""",
+        _hooks,
+    ),
+    "sites": Command("hookline.cli.sites", "list all sites: the moments of a run at which hooks are called", "", _sites),
+    "config": Command(
+        "hookline.cli.config",
+        "print a config as it will be used, and check it",
+        """examples:
+  hookline config configs/digits.yaml training.epochs=3
+  hookline config configs/digits.yaml --check""",
+        _show_config,
+    ),
+}
+
+_DEBUG = "show the whole traceback of an error"
+
+_EXAMPLES = """examples:
+  hookline train configs/digits.yaml                     train
+  hookline train configs/digits.yaml training.epochs=3   change a value
+  hookline test configs/digits.yaml                      evaluate the best checkpoint
+  hookline plan configs/digits.yaml                      which hook runs when
+  hookline hooks CheckpointHook                          what a hook can do
+
+`hookline COMMAND --help` says more about a command.
+"""
+
+_EXIT_CODES = """
+exit codes:
+  0 done, 1 it failed, 2 a mistake in the config or the command line, 130 and 143 stopped by Ctrl-C and SIGTERM"""

@@ -1,0 +1,99 @@
+"""`hookline hooks`: all hooks, or all about one of them."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import json
+import textwrap
+from typing import Any
+
+import yaml
+
+from hookline.cli.output import print_table, priority_label
+from hookline.config.hook_list import short_name
+from hookline.config.yaml_marks import Dumper
+from hookline.engine import HOOKS, BaseHook
+from hookline.errors import ConfigError, suggest
+from hookline.signature import parameters
+
+REQUIRED = object()
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.name is None:
+        print_table([(name, _doc(cls).partition("\n")[0]) for name, cls in HOOKS.items()])
+    else:
+        _describe(*_find(args.name))
+    return 0
+
+
+def _find(name: str) -> tuple[str, type[BaseHook]]:
+    """A hook by its name, in any case, by its short form (`early_stopping`) or by its dotted path."""
+    if "." in name:
+        return name, HOOKS.get(name)
+    names = HOOKS.names()
+    by_folded = {short_name(key): key for key in names} | {key.lower(): key for key in names}
+    if name.lower() not in by_folded:
+        raise ConfigError(f"unknown hook {name!r}{suggest(name, names)}")
+    found = by_folded[name.lower()]
+    return found, HOOKS.get(found)
+
+
+def _describe(name: str, cls: type[BaseHook]) -> None:
+    own = parameters(HOOKS.signature_of(cls))
+    defaults = {key: _default(cls, parameter) for key, parameter in own.known.items()}
+    common = [key for key in HOOKS.COMMON if key not in own.known]
+    blank = object.__new__(cls)  # never initialised: which sites it has depends on its class alone
+    print(f"{name}\n\n{_doc(cls)}".rstrip())
+    _section("parameters", [(key, _type(parameter), _shown(defaults[key])) for key, parameter in own.known.items()])
+    print(f"  besides: {'any, ' if own.open_ended else ''}{', '.join(common)}")
+    _section("sites", [(site,) for site in (*BaseHook.get_triggered_stages(blank), *cls.extra_sites)])
+    _section("priority", [(priority_label(cls.priority),)])
+    _section("state that checkpoints keep", [(field,) for field in _state(cls)])
+    print("\nexample")
+    print(textwrap.indent(_example(name, defaults), "  "), end="")
+
+
+def _section(title: str, rows: list[tuple[str, ...]]) -> None:
+    print(f"\n{title}")
+    print_table([(f"  {first}", *rest) for first, *rest in rows] or [("  none",)])
+
+
+def _doc(cls: type) -> str:
+    return inspect.cleandoc(cls.__doc__ or "")  # inspect.getdoc would take the base class's if there is none
+
+
+def _type(parameter: inspect.Parameter) -> str:
+    hint = parameter.annotation
+    return "" if hint is parameter.empty else hint if isinstance(hint, str) else inspect.formatannotation(hint)
+
+
+def _default(cls: type, parameter: inspect.Parameter) -> Any:
+    if parameter.default is parameter.empty:
+        return REQUIRED
+    for field in _fields(cls):
+        if field.name == parameter.name and field.default_factory is not dataclasses.MISSING:
+            return field.default_factory()
+    return parameter.default
+
+
+def _fields(cls: type) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
+
+
+def _shown(default: Any) -> str:
+    """A default as a config would have it."""
+    return "required" if default is REQUIRED else f"= {json.dumps(default, ensure_ascii=False, default=repr)}"
+
+
+def _state(cls: type[BaseHook]) -> list[str]:
+    names = [field.name for field in _fields(cls) if field.metadata.get("state")]
+    return names if cls.state_dict is BaseHook.state_dict else [*names, "what its own state_dict() gives"]
+
+
+def _example(name: str, defaults: dict[str, Any]) -> str:
+    """A config with every parameter; `???` stands where a value must be given."""
+    hook = {"type": name} | {key: "???" if value is REQUIRED else value for key, value in defaults.items()}
+    return yaml.dump({"hooks": [json.loads(json.dumps(hook, default=repr))]}, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)

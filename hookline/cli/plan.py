@@ -1,0 +1,104 @@
+"""`hookline plan`: which hooks run at which site, in which order, and why in that one."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NamedTuple
+
+from hookline.cli.common import registering
+from hookline.cli.output import print_json, print_table, priority_label
+from hookline.config import Config, check, load_config
+from hookline.config.components import as_component, building
+from hookline.engine import HOOKS, BaseHook, get_priority
+from hookline.engine.registration import HookHost
+from hookline.hooks import get_default_hooks
+
+RULES = {
+    "nested": "before_* by ascending priority, then by registration; all other sites in the opposite order",
+    "flat": "by ascending priority, then by registration, at all sites",
+}
+
+
+class Planned(NamedTuple):
+    """A hook of a config, and what its place in the order comes from."""
+
+    hook: BaseHook
+    registered: int  # counted from 1
+    origin: str  # "default hook", or where the config has it
+    priority_from: str  # "class", "config", or "constructor" if the hook set it by itself
+
+
+def run(args: argparse.Namespace) -> int:
+    config = load_config(args.config, args.overrides)
+    check(config)
+    host, planned = plan(config)
+    if args.json:
+        print_json(_as_json(host, planned))
+    else:
+        _print(host, planned)
+    return 0
+
+
+def plan(config: Config) -> tuple[HookHost, list[Planned]]:
+    """The hooks of a config, registered as the runner would do it; neither data nor model are touched, nothing is written."""
+    given = []
+    for index, item in enumerate(config.get("hooks") or []):
+        with building(config, ("hooks", index)):
+            given.append(HOOKS.build(item))
+    defaults = get_default_hooks(replaced_by=given, without=config.get("drop_hooks") or [])
+    host = HookHost(config.get("hook_order") or "nested")
+    with registering(config):
+        host.register_hooks([*defaults, *given])
+    planned = []
+    for number, hook in enumerate(host.hooks, start=1):
+        index = number - len(defaults) - 1
+        written = as_component(config["hooks"][index]) if index >= 0 else {}
+        origin = _place(config, index) if index >= 0 else "default hook"
+        planned.append(Planned(hook, number, origin, _priority_source(hook, written)))
+    return host, planned
+
+
+def _place(config: Config, index: int) -> str:
+    file, line = config.place(("hooks", index))
+    return "config" if file is None else file if line is None else f"{file}:{line}"
+
+
+def _priority_source(hook: BaseHook, written: dict[str, Any]) -> str:
+    if "priority" in written:
+        return "config"
+    return "constructor" if get_priority(hook.priority) != get_priority(type(hook).priority) else "class"
+
+
+def _print(host: HookHost, planned: list[Planned]) -> None:
+    print(f"hook_order: {host.hook_order} ({RULES[host.hook_order]})\n")
+    by_hook = {id(item.hook): item for item in planned}
+    rows = []
+    for site, hooks in host.sites.plan.items():
+        for position, hook in enumerate(hooks, start=1):
+            item = by_hook[id(hook)]
+            priority = f"{priority_label(hook.priority)} ({item.priority_from})"
+            rows.append((site if position == 1 else "", str(position), hook.name, priority, str(item.registered), item.origin))
+    print_table(rows, ("site", "", "hook", "priority (from)", "registered", "origin"))
+    busy = {id(hook) for hooks in host.sites.plan.values() for hook in hooks}
+    idle = [item.hook.name for item in planned if id(item.hook) not in busy]
+    if idle:
+        print(f"\nat no site: {', '.join(idle)}")
+
+
+def _as_json(host: HookHost, planned: list[Planned]) -> dict[str, Any]:
+    hooks = [
+        {
+            "name": item.hook.name,
+            "type": type(item.hook).__name__,
+            "priority": get_priority(item.hook.priority),
+            "priority_from": item.priority_from,
+            "registered": item.registered,
+            "origin": item.origin,
+        }
+        for item in planned
+    ]
+    return {
+        "hook_order": host.hook_order,
+        "hooks": hooks,
+        "sites": {site: [hook.name for hook in here] for site, here in host.sites.plan.items()},
+    }

@@ -1,0 +1,7 @@
+"""The base class and the built-in hooks as `dl_framework` has them: each takes its parameters as one dict."""
+
+from hookline.compat.dl_framework.hooks.base import BaseHook
+from hookline.compat.dl_framework.hooks.builtin import FeatureMapHook, GradientFlowHook, SystemMonitorHook, TimeTrackingHook
+from hookline.compat.dl_framework.hooks.registry import HookRegistry
+
+__all__ = ["BaseHook", "FeatureMapHook", "GradientFlowHook", "HookRegistry", "SystemMonitorHook", "TimeTrackingHook"]

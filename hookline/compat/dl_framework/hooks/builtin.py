@@ -1,0 +1,53 @@
+"""Hookline's own hooks, constructed from one config dict: `TimeTrackingHook({"frequency": 1})`.
+
+They are not registered: a config that names one gets Hookline's, which is the same but for its constructor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from hookline import hooks
+from hookline.engine import HOOKS, BaseHook
+from hookline.errors import ConfigError
+
+
+class _FromConfig(BaseHook):
+    """Checks and spreads the config dict over the parameters of the hook behind it."""
+
+    registered_as: ClassVar[str]
+
+    def __init__(self, config: Mapping[str, Any] | None = None, **parameters: Any) -> None:
+        given = {"type": self.registered_as, **(config or {}), **parameters}
+        problems = HOOKS.check(given)
+        if problems:
+            raise ConfigError(problems)
+        super().__init__(**HOOKS.arguments(given))
+        for key in HOOKS.COMMON:
+            if key in given:
+                setattr(self, key, given[key])
+
+
+class TimeTrackingHook(_FromConfig, hooks.TimeTrackingHook):
+    """See `hookline.hooks.TimeTrackingHook`."""
+
+    registered_as = "TimeTrackingHook"
+
+
+class SystemMonitorHook(_FromConfig, hooks.SystemMonitorHook):
+    """See `hookline.hooks.SystemMonitorHook`."""
+
+    registered_as = "SystemMonitorHook"
+
+
+class FeatureMapHook(_FromConfig, hooks.FeatureMapHook):
+    """See `hookline.hooks.FeatureMapHook`."""
+
+    registered_as = "FeatureMapHook"
+
+
+class GradientFlowHook(_FromConfig, hooks.GradientFlowHook):
+    """See `hookline.hooks.GradientFlowHook`."""
+
+    registered_as = "GradientFlowHook"

@@ -1,0 +1,140 @@
+"""From a config to the arguments of a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sized
+from typing import Any
+
+import torch
+from torch.utils.data import Dataset, IterableDataset
+
+from hookline.config.components import as_component, building, split_parameter, with_default
+from hookline.config.load import load_config
+from hookline.config.places import Config
+from hookline.config.schema import DEFAULT_LOSS, DEFAULT_METRICS, DEFAULT_OPTIMIZER, SPLITS
+from hookline.config.validate import check
+from hookline.data import DATASETS, describe, make_loader
+from hookline.engine import HOOKS, BaseHook, seed_everything
+from hookline.errors import ConfigError, Path, Problem
+from hookline.metrics import build_metrics
+from hookline.models import MODELS
+from hookline.optim import LOSSES, OPTIMIZERS
+from hookline.signature import fits, parameters
+
+
+def build(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The keyword arguments of a Runner. The config is checked first; ConfigError has file and line of what is wrong.
+
+    The first weights depend on `seed` alone: the random numbers are seeded anew just before the model is built.
+    """
+    config = config if isinstance(config, Config) else load_config(config)
+    check(config)
+    seed, training = _get(config, "seed", 0), config["training"]
+    seed_everything(seed)
+    hooks = _build_hooks(config)
+    metrics = _get(training, "metrics", DEFAULT_METRICS)
+    with building(config, ("training", "metrics")):
+        metric_objects = build_metrics(list(metrics))
+    datasets = _build_datasets(config)
+    loaders = {split: _build_loader(config, dataset, split, seed) for split, dataset in datasets.items()}
+    seed_everything(seed)
+    model = _build_model(config, datasets["train"])
+    with building(config, ("training", "loss")):
+        loss_fn = LOSSES.build(with_default(training.get("loss"), DEFAULT_LOSS))
+    return {
+        "model": model,
+        "train_loader": loaders["train"],
+        "val_loader": loaders.get("val"),
+        "test_loader": loaders.get("test"),
+        "optimizer": _build_optimizer(config, model),
+        "loss_fn": loss_fn,
+        "metrics": metric_objects,
+        "hooks": hooks,
+        "drop_hooks": list(_get(config, "drop_hooks", [])),
+        **{f"max_{unit}": training[unit] for unit in ("epochs", "iters") if training.get(unit) is not None},
+        "work_dir": config["work_dir"],
+        "seed": seed,
+        "device": _get(config, "device", "auto"),
+        "resume": config.get("resume"),
+        "load_from": config.get("load_from"),
+        "hook_order": _get(config, "hook_order", "nested"),
+        "config": config,
+    }
+
+
+def _get(config: Mapping[str, Any], key: str, default: Any) -> Any:
+    value = config.get(key)
+    return default if value is None else value
+
+
+def _build_hooks(config: Config) -> list[BaseHook]:
+    hooks: list[BaseHook] = []
+    problems: list[Problem] = []
+    for index, given in enumerate(_get(config, "hooks", [])):
+        try:
+            with building(config, ("hooks", index)):
+                hooks.append(HOOKS.build(given))
+        except ConfigError as error:
+            problems += error.problems
+    if problems:
+        raise ConfigError(problems)
+    return hooks
+
+
+def _build_datasets(config: Config) -> dict[str, Dataset[Any]]:
+    given = as_component(config["dataset"])
+    parts: dict[str, tuple[Path, dict[str, Any]]]
+    if given.get("type") is None:
+        parts = {split: (("dataset", split), as_component(given[split])) for split in SPLITS if given.get(split) is not None}
+    else:
+        parts = dict.fromkeys(_splits_of(given), (("dataset",), given))
+    return {split: _build_dataset(config, path, part, split) for split, (path, part) in parts.items()}
+
+
+def _splits_of(given: Mapping[str, Any]) -> Iterable[str]:
+    """The splits that one data set can be asked for; one that takes no `split` is for training alone."""
+    if not split_parameter(given):
+        return SPLITS[:1]
+    hint = parameters(DATASETS.get(given["type"])).hints.get("split", Any)
+    return [split for split in SPLITS if fits(split, hint)]
+
+
+def _build_dataset(config: Config, path: Path, given: dict[str, Any], split: str) -> Dataset[Any]:
+    chosen = dict.fromkeys(split_parameter(given), split)
+    with building(config, path, given["type"]):
+        dataset = DATASETS.build({**given, **chosen})
+        if isinstance(dataset, Sized) and len(dataset) == 0:
+            raise ValueError(f"there is no sample in it ({split})")
+    return dataset
+
+
+def _build_loader(config: Config, dataset: Dataset[Any], split: str, seed: int) -> Any:
+    given = _get(config, "loader", {})
+    common = {key: value for key, value in given.items() if key not in SPLITS and value is not None}
+    if split != "train":  # leaving out or mixing samples is for training; a score counts them all
+        common = {key: value for key, value in common.items() if key not in ("shuffle", "drop_last")}
+    shuffle = split == "train" and not isinstance(dataset, IterableDataset)
+    own = {key: value for key, value in _get(given, split, {}).items() if value is not None}
+    options = {"shuffle": shuffle, **common, **own}
+    with building(config, ("loader",)):
+        return make_loader(dataset, seed=seed, **options)
+
+
+def _build_model(config: Config, train_data: Dataset[Any]) -> torch.nn.Module:
+    given = as_component(config["model"])
+    cls = MODELS.get(given["type"])
+    with building(config, ("model",), cls.__name__):
+        return MODELS.build({**given, **_left_open(cls, given, train_data)})
+
+
+def _left_open(cls: type, given: Mapping[str, Any], train_data: Dataset[Any]) -> dict[str, Any]:
+    """The arguments of a model that the data tells: those not given for which it has no default either, or None."""
+    known = parameters(cls).known
+    wanted = {name for name, p in known.items() if (p.default is p.empty or p.default is None) and given.get(name) is None}
+    return {name: value for name, value in vars(describe(train_data)).items() if name in wanted and value is not None}
+
+
+def _build_optimizer(config: Config, model: torch.nn.Module) -> torch.optim.Optimizer:
+    given = with_default(config.get("optimizer"), DEFAULT_OPTIMIZER)
+    with building(config, ("optimizer",), given["type"]):
+        return OPTIMIZERS.build(given, params=[p for p in model.parameters() if p.requires_grad])

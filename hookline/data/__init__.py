@@ -1,0 +1,27 @@
+"""Data sets by name, and seeded and resumable loading."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch.utils.data import Dataset
+
+from hookline.data.arrays import ArrayDataset
+from hookline.data.info import DataInfo, describe
+from hookline.data.loader import ResumableLoader, StreamLoader, make_loader, make_resumable
+from hookline.data.sampler import EpochSampler
+from hookline.registry import Registry
+
+__all__ = [
+    "DATASETS",
+    "ArrayDataset",
+    "DataInfo",
+    "EpochSampler",
+    "ResumableLoader",
+    "StreamLoader",
+    "describe",
+    "make_loader",
+    "make_resumable",
+]
+
+DATASETS: Registry[Dataset[Any]] = Registry("dataset", Dataset, home="hookline.data.datasets")

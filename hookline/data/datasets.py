@@ -1,0 +1,9 @@
+"""Importing this registers the built-in data sets."""
+
+from __future__ import annotations
+
+from hookline.data.digits import Digits
+from hookline.data.image_files import CIFAR10, MNIST
+from hookline.data.tensors import Tensors
+
+__all__ = ["CIFAR10", "MNIST", "Digits", "Tensors"]

@@ -1,0 +1,29 @@
+"""The engine: sites, hooks, dispatch, seams, loops and the runner."""
+
+from hookline.engine.dispatch import Sites
+from hookline.engine.hook import HOOKS, BaseHook, state
+from hookline.engine.metrics import Metric, Metrics
+from hookline.engine.priority import Priority, get_priority
+from hookline.engine.run import Interrupted
+from hookline.engine.runner import BaseRunner, seed_everything
+from hookline.engine.sites import SITE_NAMES, SITES, Site
+
+Hook = BaseHook
+
+__all__ = [
+    "HOOKS",
+    "SITES",
+    "SITE_NAMES",
+    "BaseHook",
+    "BaseRunner",
+    "Hook",
+    "Interrupted",
+    "Metric",
+    "Metrics",
+    "Priority",
+    "Site",
+    "Sites",
+    "get_priority",
+    "seed_everything",
+    "state",
+]

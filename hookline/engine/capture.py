@@ -1,0 +1,158 @@
+"""What a checkpoint holds, and how it is put back: everything that the rest of a run depends on."""
+
+from __future__ import annotations
+
+import platform
+import random
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from hookline.errors import HooklineError
+from hookline.secrets import mask_secrets
+from hookline.version import __version__
+
+if TYPE_CHECKING:
+    from hookline.engine.runner import BaseRunner
+
+COUNTERS = ("epoch", "iter", "inner_iter", "optimizer_steps")
+
+
+def capture(runner: BaseRunner) -> dict[str, Any]:
+    """The state between two iterations. Its tensors are the live ones: copy or write them before training goes on."""
+    checkpoint: dict[str, Any] = {
+        "meta": {
+            **{name: getattr(runner, name) for name in COUNTERS},
+            "time": time.time(),
+            "versions": {"hookline": __version__, "torch": str(torch.__version__), "python": platform.python_version()},
+            "config": mask_secrets(runner.config),
+            "world_size": 1,
+            "seed": runner.seed,
+            "metrics": dict(runner.metrics),
+            "best": {name: dict(value) for name, value in runner.best.items()},
+        },
+        "state_dict": dict(runner.model.state_dict()),
+        "hooks": {hook.name: state for hook in runner.hooks if (state := hook.state_dict())},
+        "rng": rng_state(),
+        "events": runner.events.state_dict(),
+    }
+    if runner.optimizer is not None:
+        checkpoint["optimizer"] = _each(runner.optimizer, lambda optimizer: optimizer.state_dict())
+    if runner.scheduler is not None:
+        checkpoint["scheduler"] = _each(runner.scheduler, lambda scheduler: scheduler.state_dict())
+    loader: Any = runner.train_loader
+    if hasattr(loader, "batches_done"):  # one of ours: workers may have read further, and only the run knows how far it is
+        checkpoint["loader"] = loader.state_dict(runner.inner_iter)
+    elif hasattr(loader, "state_dict"):
+        checkpoint["loader"] = loader.state_dict()
+    return checkpoint
+
+
+def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
+    """Put a checkpoint's state back into the runner's own objects; a misfit is told before anything is changed."""
+    missing, unexpected = _compare_keys(runner.model.state_dict(), checkpoint["state_dict"])
+    if missing or unexpected:
+        raise HooklineError(f"the checkpoint does not fit the model: {_list('missing', missing)}{_list('not in the model', unexpected)}")
+    runner.model.load_state_dict(checkpoint["state_dict"])
+    for name in ("optimizer", "scheduler"):
+        target = getattr(runner, name)
+        if target is not None and name in checkpoint:
+            _load_each(target, checkpoint[name])
+    for name in COUNTERS:
+        setattr(runner, name, checkpoint["meta"].get(name, 0))
+    _restore_loader(runner, checkpoint.get("loader"))
+    runner.metrics.update(checkpoint["meta"].get("metrics", {}))
+    runner.best.update(checkpoint["meta"].get("best", {}))
+    runner.events.load_state_dict(checkpoint.get("events", {}))
+    restore_hooks(runner, checkpoint)
+    known = {hook.name for hook in runner.hooks}
+    lost = [name for name in checkpoint.get("hooks", {}) if name not in known]
+    if lost:
+        runner.logger.warning("the checkpoint has state of hooks that are not there any more: %s", ", ".join(lost))
+
+
+def _restore_loader(runner: BaseRunner, state: Any) -> None:
+    """Go to the next batch that was not trained on yet, without reading those before it where the loader can do that."""
+    loader: Any = runner.train_loader
+    if state is not None and hasattr(loader, "load_state_dict"):
+        loader.load_state_dict(state)
+    if getattr(loader, "resumable", False):
+        runner.inner_iter = loader.batches_done  # counted in today's batch size
+    elif runner.inner_iter and not (state is not None and not hasattr(loader, "batches_done")):
+        runner.skip_batches = runner.inner_iter
+        kind = type(loader).__name__
+        runner.logger.warning("%s keeps no position: %d batches of this epoch are read again and skipped", kind, runner.inner_iter)
+
+
+def restore_hooks(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
+    states = checkpoint.get("hooks", {})
+    for hook in runner.hooks:
+        if hook.name in states:
+            hook.load_state_dict(states[hook.name])
+
+
+def rng_state() -> dict[str, Any]:
+    """The state of every random number generator in use, as tensors and plain values."""
+    version, internal, gauss = random.getstate()
+    state: dict[str, Any] = {"python": [version, torch.tensor(internal, dtype=torch.int64), gauss], "torch": torch.get_rng_state()}
+    if "numpy" in sys.modules:
+        import numpy as np
+
+        numpy_state: Any = np.random.get_state(legacy=True)
+        kind, keys, position, has_gauss, cached = numpy_state
+        state["numpy"] = [kind, torch.tensor(keys.tolist(), dtype=torch.int64), position, has_gauss, cached]
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        state["cuda"] = torch.cuda.get_rng_state_all()
+    return state
+
+
+def restore_rng(state: Mapping[str, Any]) -> None:
+    """Continue the random numbers where `rng_state` was taken."""
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal.tolist()), gauss))
+    torch.set_rng_state(state["torch"].cpu())
+    if "numpy" in state:
+        import numpy as np
+
+        kind, keys, position, has_gauss, cached = state["numpy"]
+        np.random.set_state((kind, np.array(keys.tolist(), dtype=np.uint32), position, has_gauss, cached))
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state_all(state["cuda"])
+
+
+def _each(target: Any, function: Any) -> Any:
+    """Apply to one object, a list or a dict of them (several optimizers, as for GANs)."""
+    if isinstance(target, Mapping):
+        return {name: _each(value, function) for name, value in target.items()}
+    if isinstance(target, (list, tuple)):
+        return [_each(value, function) for value in target]
+    return function(target)
+
+
+def _load_each(target: Any, state: Any) -> None:
+    if isinstance(target, Mapping):
+        for name, value in target.items():
+            _load_each(value, state[name])
+    elif isinstance(target, (list, tuple)):
+        for value, part in zip(target, state, strict=True):
+            _load_each(value, part)
+    else:
+        target.load_state_dict(state)
+
+
+def _compare_keys(own: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    missing = [key for key in own if key not in given]
+    unexpected = [key for key in given if key not in own]
+    for key, value in own.items():
+        if key in given and isinstance(value, torch.Tensor) and value.shape != given[key].shape:
+            missing.append(f"{key} of shape {tuple(value.shape)} (it has {tuple(given[key].shape)})")
+    return missing, unexpected
+
+
+def _list(label: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    return f"{label}: {', '.join(names[:6])}{f' and {len(names) - 6} more' if len(names) > 6 else ''}; "

@@ -1,0 +1,124 @@
+"""Results of evaluation: one look-up for all the names a metric goes by, and the mean loss."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Protocol, TypeVar
+
+import torch
+
+from hookline.errors import suggest
+
+D = TypeVar("D")
+
+
+class Metric(Protocol):
+    """What evaluation needs of a metric; torchmetrics' objects have it."""
+
+    def update(self, preds: Any, targets: Any) -> None: ...
+    def compute(self) -> Any: ...
+    def reset(self) -> None: ...
+
+
+class Metrics(dict[str, float]):
+    """Metrics by name, where `accuracy`, `val_accuracy` and `val/accuracy` are the same."""
+
+    def __missing__(self, name: str) -> float:
+        found = find_name(name, self)
+        if found is None:
+            raise KeyError(f"no metric {name!r}{suggest(name, self)}")
+        return self[found]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and find_name(name, self.keys()) is not None
+
+    def get(self, name: str, default: D = None) -> float | D:  # type: ignore[override, assignment]
+        found = find_name(name, self.keys())
+        return default if found is None else self[found]
+
+
+def find_name(name: str, known: Any) -> str | None:
+    """The name under which a metric is kept, whichever of its names is given."""
+    names = set(known)
+    bare = name.removeprefix("val_").removeprefix("val/")
+    for candidate in (name, name.replace("/", "_"), bare, f"val_{bare}"):
+        if candidate in names:
+            return candidate
+    return None
+
+
+# Parts of metric names that tell whether more or less of it is better.
+GREATER = (
+    "acc",
+    "top",
+    "auc",
+    "auroc",
+    "map",
+    "ap",
+    "f1",
+    "precision",
+    "recall",
+    "iou",
+    "dice",
+    "bleu",
+    "score",
+    "psnr",
+    "ssim",
+    "reward",
+    "r2",
+)
+LESS = ("loss", "error", "err", "mae", "mse", "rmse", "perplexity", "ppl", "wer", "cer", "fid", "nll")
+
+
+def better_when(name: str, greater_keys: Iterable[str] = (), less_keys: Iterable[str] = ()) -> Literal["greater", "less"] | None:
+    """Whether a metric is better when it is greater or less, judged by its name; given keys come first. None: unknown."""
+    for key, rule in [(key, "greater") for key in greater_keys] + [(key, "less") for key in less_keys]:
+        if key in name:
+            return rule  # type: ignore[return-value]
+    words = re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+    if any(word.startswith(LESS) for word in words):
+        return "less"
+    return "greater" if any(word.startswith(GREATER) for word in words) else None
+
+
+class MeanLoss:
+    """The mean of the losses of all batches, weighted by samples; it stays on the device until the end."""
+
+    def __init__(self) -> None:
+        self._total: Any = 0.0
+        self._samples = 0
+
+    def update(self, outputs: Mapping[str, Any]) -> None:
+        loss = outputs.get("loss")
+        if loss is not None:
+            count = _batch_size(outputs.get("targets"))
+            self._total = self._total + loss * count
+            self._samples += count
+
+    def compute(self, name: str) -> dict[str, Any]:
+        return {name: self._total / self._samples} if self._samples else {}
+
+
+def _batch_size(targets: Any) -> int:
+    try:
+        return len(targets)
+    except TypeError:
+        return 1
+
+
+def as_numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """Results as numbers; tensors come over from the device in one transfer, one with several elements as `name_0`, ….."""
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update({str(key): item for key, item in value.items()})
+        elif isinstance(value, torch.Tensor) and value.numel() > 1:
+            flat.update({f"{name}_{index}": item for index, item in enumerate(value.flatten())})
+        else:
+            flat[name] = value
+    tensors = {name: value for name, value in flat.items() if isinstance(value, torch.Tensor)}
+    if tensors:
+        numbers = torch.stack([value.detach().reshape(()).double() for value in tensors.values()]).tolist()
+        flat.update(zip(tensors, numbers, strict=True))
+    return {name: float(value) for name, value in flat.items()}

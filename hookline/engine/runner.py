@@ -1,0 +1,297 @@
+"""The runner: owns the model, the data, the optimizer and the counters, and calls the hooks. It knows none of them."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from hookline.checkpoint import CheckpointStore, load_checkpoint
+from hookline.engine.capture import restore, restore_hooks, restore_rng
+from hookline.engine.dispatch import Order
+from hookline.engine.loops import evaluate, training_batches
+from hookline.engine.metrics import Metric, Metrics
+from hookline.engine.registration import HookHost, HookOrConfig
+from hookline.engine.run import Run
+from hookline.engine.seams import Seam, Write
+from hookline.engine.step import Step, make_step, move
+from hookline.errors import HooklineError
+from hookline.events.storage import EventStorage
+
+
+class BaseRunner(HookHost):
+    """A run from objects: `hookline.Runner` adds the default hooks and building from a config."""
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        train_loader: Iterable[Any] | None = None,
+        val_loader: Iterable[Any] | None = None,
+        test_loader: Iterable[Any] | None = None,
+        optimizer: torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer] | None = None,
+        loss_fn: Callable[[Any, Any], torch.Tensor] | None = None,
+        metrics: Mapping[str, Metric] | None = None,
+        hooks: Iterable[HookOrConfig] = (),
+        max_epochs: int | None = None,
+        max_iters: int | None = None,
+        work_dir: str | Path | None = None,
+        scheduler: Any = None,
+        seed: int | None = None,
+        device: str | torch.device = "auto",
+        resume: str | Path | None = None,
+        load_from: str | Path | None = None,
+        hook_order: Order = "nested",
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        _check_length(max_epochs, max_iters)
+        if seed is not None:
+            seed_everything(seed)
+        self.seed = seed
+        self.device = pick_device(device)
+        self.model = model.to(self.device)
+        self.train_loader, self.val_loader, self.test_loader = train_loader, val_loader, test_loader
+        self.optimizer, self.scheduler, self.loss_fn = optimizer, scheduler, loss_fn
+        self.metric_objects = {
+            name: metric.to(self.device) if hasattr(metric, "to") else metric for name, metric in (metrics or {}).items()
+        }
+        self.work_dir = Path(work_dir) if work_dir is not None else Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+        self.resume, self.load_from = resume, load_from
+        self.config: Mapping[str, Any] = config if config is not None else {}
+        self.logger = logging.getLogger("hookline")
+        self.events = EventStorage(self)
+
+        self.iter = self.epoch = self.inner_iter = self.batch_idx = self.optimizer_steps = 0
+        self.epoch_length = _length(train_loader)
+        self.iter_limit = max_iters  # None when the run is measured in epochs
+        self.max_epochs, self.max_iters = _both_lengths(max_epochs, max_iters, self.epoch_length)
+        self.batch: Any = None
+        self.outputs: dict[str, Any] = {}
+        self.metrics = Metrics()
+        self.best: dict[str, dict[str, Any]] = {}
+        self.checkpoint: dict[str, Any] | None = None
+        self.exception: BaseException | None = None
+        self.stop_reason: str | None = None
+        self.accumulating = False  # gradients of several iterations are being added up
+        self.running = False
+
+        self.seam = Seam()
+        self.store = CheckpointStore(self.work_dir)
+        self.saver: Callable[[str | None], Write] | None = None  # who writes checkpoints; set by the hook that does
+        self.skip_batches = 0  # to be read and thrown away after a resume, where the loader keeps no position
+        self._resumed_from: dict[str, Any] | None = None
+        super().__init__(hook_order)
+        self.register_hooks(hooks)
+
+    def train(self) -> BaseRunner:
+        """Train to the end, or until a hook asks to stop. The `for` body below is one iteration."""
+        sites = self.sites
+        with Run(self, graceful=True):
+            self._check_trainable()
+            self.stop_reason = None
+            self.model.train()
+            for call in sites.before_run:
+                call(self)
+            self._load()
+            for call in sites.before_train:
+                call(self)
+            step = make_step(self, "train_step")
+            for batch in training_batches(self):
+                self.batch = batch
+                for call in sites.before_train_iter:
+                    call(self)
+                self.outputs = step(self.batch)
+                for call in sites.after_forward:
+                    call(self)
+                for call in sites.optimize:
+                    call(self)
+                for call in sites.after_train_iter:
+                    call(self)
+            self.stop_reason = self.stop_reason or self._natural_end()
+            for call in sites.after_train:
+                call(self)
+            for call in sites.after_run:
+                call(self)
+        return self
+
+    def validate(self) -> Metrics:
+        """Evaluate on the validation data, outside of training (a hook asks with `request_validate`)."""
+        return self._evaluate("val")
+
+    def test(self) -> Metrics:
+        """Evaluate on the test data."""
+        return self._evaluate("test")
+
+    def request_validate(self) -> None:
+        """Ask for a validation at the next seam."""
+        self.seam.request_validate()
+
+    def request_save(self, name: str | None = None, *, write: Write | None = None) -> None:
+        """Ask for a checkpoint at the next seam: of a name, or the last one, or for a function of your own to write."""
+        if write is None:
+            if self.saver is None:
+                raise HooklineError("request_save: nobody writes checkpoints here; register a CheckpointHook, or pass write=…")
+            write = self.saver(name)
+        self.seam.request_save(write)
+
+    def request_stop(self, reason: str) -> None:
+        """Ask to stop at the next seam; the first reason is kept as `stop_reason`."""
+        self.seam.request_stop(reason)
+
+    def improved(self, metric: str, rule: Literal["greater", "less"]) -> bool:
+        """Whether the metrics just measured are the best so far in one of them; `best` is brought up to date."""
+        value = self.metrics.get(metric)
+        if value is None or not math.isfinite(value):
+            return False
+        best = self.best.get(metric)
+        if best is not None and best["iter"] != self.iter and not (value > best["value"] if rule == "greater" else value < best["value"]):
+            return False
+        self.best[metric] = {"value": value, "epoch": self.epoch, "iter": self.iter}
+        return True
+
+    @property
+    def loss(self) -> Any:
+        """The loss of the current iteration, still a tensor."""
+        return self.outputs.get("loss")
+
+    def is_finished(self) -> bool:
+        """Whether the run has reached its length, or was asked to stop."""
+        if self.stop_reason is not None:
+            return True
+        if self.iter_limit is not None:
+            return self.iter >= self.iter_limit
+        return self.max_epochs is not None and self.epoch >= self.max_epochs
+
+    # What the loops need of the runner.
+
+    def begin_epoch(self) -> Iterable[Any]:
+        """The training batches that this epoch still has."""
+        assert self.train_loader is not None
+        loader = self.train_loader
+        if self.inner_iter == 0:
+            target: Any
+            for target in (loader, getattr(loader, "sampler", None)):
+                if hasattr(target, "set_epoch"):
+                    target.set_epoch(self.epoch)
+        skip, self.skip_batches = self.skip_batches, 0
+        return self._on_device(itertools.islice(loader, skip, None) if skip else loader)
+
+    def evaluation_batches(self, mode: Literal["val", "test"]) -> Iterable[Any]:
+        loader = self.val_loader if mode == "val" else self.test_loader
+        if loader is None:
+            raise HooklineError(f"there is no {mode}_loader to evaluate on")
+        return self._on_device(loader)
+
+    def evaluation_step(self, mode: Literal["val", "test"]) -> Step:
+        return make_step(self, f"{mode}_step")
+
+    def finish_resume(self) -> None:
+        """The last act of resuming: random numbers and hooks' state as they were, whatever the sites before here did."""
+        if self._resumed_from is not None:
+            checkpoint, self._resumed_from = self._resumed_from, None
+            restore_hooks(self, checkpoint)
+            restore_rng(checkpoint["rng"])
+
+    def _on_device(self, batches: Iterable[Any]) -> Iterable[Any]:
+        if self.device.type == "cpu":
+            return batches
+        return (move(batch, self.device) for batch in batches)
+
+    def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
+        with Run(self):
+            for call in self.sites.before_run:
+                call(self)
+            if self.load_from is not None and self.iter == 0:
+                self._load_weights(self.load_from)
+            metrics = evaluate(self, mode)
+            for call in self.sites.after_run:
+                call(self)
+        return metrics
+
+    def _load(self) -> None:
+        """Resume, or start from given weights."""
+        checkpoint = None
+        if self.resume == "auto":
+            found = self.store.latest()
+            checkpoint = None if found is None else self.store.load(found)
+        elif self.resume is not None:
+            checkpoint = load_checkpoint(self.resume)
+        if checkpoint is None:
+            if self.load_from is not None:
+                self._load_weights(self.load_from)
+            return
+        restore(self, checkpoint)
+        self._resumed_from = checkpoint
+        self.logger.info("resumed at epoch %d, iteration %d", self.epoch + 1, self.iter)
+        self._call_after_load(checkpoint)
+
+    def _load_weights(self, path: str | Path) -> None:
+        checkpoint = load_checkpoint(path)
+        self.model.load_state_dict(checkpoint.get("state_dict", checkpoint))
+        self._call_after_load(checkpoint)
+
+    def _call_after_load(self, checkpoint: dict[str, Any]) -> None:
+        self.checkpoint = checkpoint
+        for call in self.sites.after_load_checkpoint:
+            call(self)
+        self.checkpoint = None
+
+    def _check_trainable(self) -> None:
+        if self.train_loader is None:
+            raise HooklineError("there is nothing to train on: pass train_loader=…")
+        if self.max_epochs is None and self.max_iters is None:
+            raise HooklineError("how long to train? pass max_epochs=… or max_iters=…")
+        if not self.sites.optimize and self.optimizer is not None and not isinstance(self.optimizer, Mapping):
+            raise HooklineError("no hook owns 'optimize', so the weights would never change: register an OptimizerHook")
+        if self.optimizer is None and self.sites.optimize:
+            raise HooklineError("there is no optimizer: pass optimizer=…")
+
+    def _natural_end(self) -> str:
+        return f"reached max_iters={self.iter_limit}" if self.iter_limit is not None else f"reached max_epochs={self.max_epochs}"
+
+
+def seed_everything(seed: int) -> None:
+    """Seed the random numbers of python, numpy and torch."""
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def pick_device(device: str | torch.device) -> torch.device:
+    """A device; `auto` is the GPU if there is one."""
+    if device != "auto":
+        return torch.device(device)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _check_length(max_epochs: int | None, max_iters: int | None) -> None:
+    if max_epochs is not None and max_iters is not None:
+        raise ValueError(f"the length of a run is max_epochs or max_iters, not both (got {max_epochs} and {max_iters})")
+    for name, value in (("max_epochs", max_epochs), ("max_iters", max_iters)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def _both_lengths(epochs: int | None, iters: int | None, epoch_length: int | None) -> tuple[int | None, int | None]:
+    """The length in epochs and in iterations; one is given, the other follows if an epoch's length is known."""
+    if epoch_length:
+        if epochs is not None:
+            return epochs, epochs * epoch_length
+        if iters is not None:
+            return -(-iters // epoch_length), iters
+    return epochs, iters
+
+
+def _length(loader: Any) -> int | None:
+    try:
+        return len(loader)
+    except TypeError:  # a loader over an iterable data set has __len__ and refuses to answer
+        return None

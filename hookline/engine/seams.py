@@ -1,0 +1,78 @@
+"""Seams: the gaps between iterations and epochs, where what hooks asked for is done: validate, then save, then stop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hookline.engine.capture import capture
+from hookline.engine.loops import evaluate
+
+if TYPE_CHECKING:
+    from hookline.engine.runner import BaseRunner
+
+Write = Callable[[dict[str, Any]], None]
+
+
+class Seam:
+    """The requests that wait for the next seam. `pending` is all that the loop looks at while there are none."""
+
+    def __init__(self) -> None:
+        self.pending = False
+        self._validate = False
+        self._writes: list[Write] = []
+        self._stop: str | None = None
+        self._calls: list[Callable[[], object]] = []
+
+    def call_next(self, function: Callable[[], object]) -> None:
+        """Have a function called at the next seam, before all else; a background thread reports its failure so."""
+        self._calls.append(function)
+        self.pending = True
+
+    def request_validate(self) -> None:
+        self._validate = self.pending = True
+
+    def request_save(self, write: Write) -> None:
+        if write not in self._writes:
+            self._writes.append(write)
+        self.pending = True
+
+    def request_stop(self, reason: str) -> None:
+        self._stop = self._stop or reason  # the first reason is the cause
+        self.pending = True
+
+    def validate(self, runner: BaseRunner) -> None:
+        """Validate if that was asked for; what the validation's hooks ask for waits like the rest."""
+        if self._validate:
+            self._validate = False
+            if runner.val_loader is not None:
+                evaluate(runner, "val")
+
+    def settle(self, runner: BaseRunner) -> None:
+        """Do all that was asked for, in the fixed order."""
+        self.pending = False  # first: what is asked for from now on, by a signal too, is for the next seam
+        while self._calls:
+            self._calls.pop()()
+        self.validate(runner)
+        if self._writes:
+            if runner.accumulating:
+                self.pending = True
+                return  # half a gradient cannot be saved: wait for the optimizer step, and stop after it
+            writes, self._writes = self._writes, []
+            save(runner, writes)
+        if self._stop is not None:
+            runner.stop_reason, self._stop = self._stop, None
+
+
+def save(runner: BaseRunner, writes: list[Write]) -> None:
+    """Take one snapshot and hand it to everyone who wants to write it."""
+    runner.checkpoint = capture(runner)
+    try:
+        for call in runner.sites.before_save_checkpoint:
+            call(runner)
+        for write in writes:
+            write(runner.checkpoint)
+        for call in runner.sites.after_save_checkpoint:
+            call(runner)
+    finally:
+        runner.checkpoint = None

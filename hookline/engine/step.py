@@ -1,0 +1,107 @@
+"""One step of a model: from a batch to a dict with the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from hookline.errors import HooklineError
+from hookline.signature import parameters
+
+if TYPE_CHECKING:
+    from hookline.engine.runner import BaseRunner
+
+Outputs = dict[str, Any]
+Step = Callable[[Any], Outputs]
+
+INPUT_KEYS = ("inputs", "input", "x", "images", "image", "pixel_values")
+TARGET_KEYS = ("targets", "target", "y", "labels", "label")
+
+
+def make_step(runner: BaseRunner, method: str) -> Step:
+    """The step of a runner's model: its own method (`train_step`, …) if it has one, else forward and `loss_fn`."""
+    own = getattr(runner.model, method, None)
+    if own is None and method == "test_step":
+        own = getattr(runner.model, "val_step", None)
+    if own is not None:
+        return _own_step(own, runner, method)
+    training = method == "train_step"
+    if runner.loss_fn is None:
+        return _self_scoring(runner.model, required=training)
+    return _supervised(runner.model, runner.loss_fn)
+
+
+def _supervised(model: torch.nn.Module, loss_fn: Callable[[Any, Any], torch.Tensor]) -> Step:
+    def step(batch: Any) -> Outputs:
+        inputs, targets = batch if type(batch) in (list, tuple) and len(batch) == 2 else unpack(batch)
+        predictions = model(inputs)
+        return {"loss": loss_fn(predictions, targets), "predictions": predictions, "targets": targets}
+
+    return step
+
+
+def _self_scoring(model: torch.nn.Module, required: bool) -> Step:
+    """For models that compute their loss themselves, as those of Hugging Face do, when the batch holds the targets."""
+
+    def step(batch: Any) -> Outputs:
+        result = model(**batch) if isinstance(batch, Mapping) else model(*batch) if isinstance(batch, (list, tuple)) else model(batch)
+        if isinstance(result, torch.Tensor) and result.ndim == 0:
+            result = {"loss": result}
+        loss = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
+        if loss is None and required:
+            raise HooklineError("the model returned no 'loss' and there is no loss_fn: pass loss_fn=… or return {'loss': …}")
+        predictions = result.get("logits", result.get("predictions")) if isinstance(result, Mapping) else getattr(result, "logits", result)
+        targets = next((batch[key] for key in TARGET_KEYS if key in batch), None) if isinstance(batch, Mapping) else None
+        return {"loss": loss, "predictions": predictions, "targets": targets}
+
+    return step
+
+
+def _own_step(own: Callable[..., Any], runner: BaseRunner, method: str) -> Step:
+    extra = [runner.optimizer] if len(parameters(own).required()) > 1 else []
+
+    def step(batch: Any) -> Outputs:
+        outputs = own(batch, *extra)
+        if not isinstance(outputs, dict) or (method == "train_step" and "loss" not in outputs):
+            raise HooklineError(f"{type(runner.model).__name__}.{method} must return a dict with 'loss', got {_brief(outputs)}")
+        if "predictions" not in outputs or "targets" not in outputs:
+            outputs = {"predictions": None, "targets": None, **outputs}
+        return outputs
+
+    return step
+
+
+def unpack(batch: Any) -> tuple[Any, Any]:
+    """Inputs and targets of a batch."""
+    if isinstance(batch, Mapping):
+        inputs = next((batch[key] for key in INPUT_KEYS if key in batch), None)
+        targets = next((batch[key] for key in TARGET_KEYS if key in batch), None)
+        if inputs is not None and targets is not None:
+            return inputs, targets
+    raise HooklineError(
+        f"cannot tell inputs from targets in a batch that is {_brief(batch)}: give (inputs, targets), a dict with "
+        f"'inputs' and 'targets', or a model with a train_step of its own"
+    )
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"a dict with {', '.join(map(repr, list(value)[:8])) or 'nothing'}"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
+def move(batch: Any, device: torch.device) -> Any:
+    """A batch on a device, whatever containers it is made of."""
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, Mapping):
+        return {key: move(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(move(value, device) for value in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(move(value, device) for value in batch)
+    return batch

@@ -1,0 +1,52 @@
+"""The progress bar on a terminal. Its own thread reads the runner's counters, so an iteration pays nothing for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.logging import RichHandler
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from hookline.events.format import SHOWN_LAST, format_scalars
+
+if TYPE_CHECKING:
+    from hookline.events.console import Progress as RunProgress
+
+
+class ProgressBar(Progress):
+    """Epoch, bar, rate, remaining time, and the latest scalars."""
+
+    def __init__(self, run: RunProgress) -> None:
+        super().__init__(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[scalars]}"),
+            refresh_per_second=4,
+            transient=True,
+        )
+        self._run = run
+        self._task = self.add_task("epoch 1", total=run.max_iters, rate="", scalars="")
+        self.start()
+
+    def show(self, scalars: Mapping[str, float]) -> None:
+        """What stands behind the bar from now on."""
+        seconds = scalars.get("time", 0.0)
+        shown = {name: value for name, value in scalars.items() if name not in SHOWN_LAST}
+        self.update(self._task, scalars=format_scalars(shown), rate=f"{1 / seconds:.0f} it/s" if seconds else "")
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        run = self._run
+        if self.tasks:
+            epochs = f"/{run.max_epochs}" if run.max_epochs else ""
+            self.update(self._task, completed=run.iter, total=run.max_iters, description=f"epoch {run.epoch + 1}{epochs}")
+        yield from super().get_renderables()
+
+    def handler(self) -> logging.Handler:
+        """A logging handler that prints above the bar."""
+        return RichHandler(console=self.console, show_time=False, show_level=False, show_path=False, markup=False, highlighter=None)

@@ -1,0 +1,70 @@
+"""Progress for people: a live bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from hookline.events.format import format_scalars
+from hookline.events.writer import WRITERS, Writer
+
+
+class Progress(Protocol):
+    """How far a run is; the runner tells."""
+
+    iter: int
+    epoch: int
+    inner_iter: int
+    epoch_length: int | None
+    max_epochs: int | None
+    max_iters: int | None
+
+
+@WRITERS.register("console")
+class ConsoleWriter(Writer):
+    """Sends lines to the `hookline` logger and, on a terminal, keeps a progress bar below them."""
+
+    def __init__(self, progress: Progress, by_epoch: bool = True, live: bool | None = None) -> None:
+        self._progress = progress
+        self._by_epoch = by_epoch
+        self._logger = logging.getLogger("hookline")
+        self._bar: Any = None
+        self._handler: logging.Handler | None = None
+        if not (self._logger.handlers or logging.getLogger().handlers):
+            self._attach(sys.stdout.isatty() if live is None else live)
+
+    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+        if mode == "train" and self._bar is not None:
+            self._bar.show(scalars)  # the bar tells it; lines would only push it down
+            return
+        self._logger.info("%s  %s", self._position(mode), format_scalars(scalars))
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if self._handler is not None:
+            self._logger.removeHandler(self._handler)
+            self._logger.setLevel(logging.NOTSET)
+
+    def _position(self, mode: str) -> str:
+        now = self._progress
+        if mode != "train":
+            return f"{mode}  epoch {now.epoch + 1}" if self._by_epoch else f"{mode}  iter {now.iter}"
+        if not self._by_epoch:
+            return f"train  iter {now.iter + 1}/{now.max_iters or '?'}"
+        return f"train  epoch {now.epoch + 1}/{now.max_epochs or '?'}  {now.inner_iter + 1}/{now.epoch_length or '?'}"
+
+    def _attach(self, live: bool) -> None:
+        """Show the lines ourselves, since nobody has configured logging."""
+        if live:
+            from hookline.events.bar import ProgressBar
+
+            self._bar = ProgressBar(self._progress)
+            self._handler = self._bar.handler()
+        else:
+            self._handler = logging.StreamHandler(sys.stdout)
+            self._handler.setFormatter(logging.Formatter("%(message)s"))
+        self._logger.addHandler(self._handler)
+        self._logger.setLevel(logging.INFO)

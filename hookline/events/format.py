@@ -1,0 +1,24 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+SHOWN_LAST = ("time", "data_time", "eta")  # after what people look for first
+
+
+def format_scalars(scalars: Mapping[str, float]) -> str:
+    """`loss 0.1234  accuracy 0.9750  eta 0:00:12`: the same width of numbers everywhere, times last."""
+    names = [name for name in scalars if name not in SHOWN_LAST] + [name for name in SHOWN_LAST if name in scalars]
+    return "  ".join(f"{name} {format_value(name, scalars[name])}" for name in names)
+
+
+def format_value(name: str, value: float) -> str:
+    if name == "eta":
+        return str(datetime.timedelta(seconds=int(value)))
+    if name in ("time", "data_time"):
+        return f"{value * 1000:.2f}ms"
+    if value != 0 and (abs(value) < 1e-3 or abs(value) >= 1e5):
+        return f"{value:.3e}"
+    return f"{value:.4f}"

@@ -1,0 +1,46 @@
+"""Hooks from configs, and the hooks that every run has unless it says otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hookline.engine import HOOKS, BaseHook, Priority, get_priority
+from hookline.errors import ConfigError, Problem
+
+HIGHEST, VERY_HIGH, HIGH, ABOVE_NORMAL, NORMAL, BELOW_NORMAL, LOW, VERY_LOW, LOWEST = Priority
+
+DEFAULT_HOOKS = ("OptimizerHook", "IterTimerHook", "LoggerHook", "EvalHook", "CheckpointHook")
+
+
+def build_hook(config: Mapping[str, Any] | BaseHook | str) -> BaseHook:
+    """A hook from `{type: Name, …}`; ConfigError lists all that is wrong with it."""
+    return HOOKS.build(config)
+
+
+def build_hooks(configs: Iterable[Mapping[str, Any] | BaseHook | str]) -> list[BaseHook]:
+    """Hooks sorted by priority; ConfigError lists what is wrong with any of them."""
+    configs = list(configs)
+    problems: list[Problem] = []
+    for index, config in enumerate(configs):
+        if isinstance(config, Mapping):
+            problems += [problem.below(index) for problem in HOOKS.check(config)]
+    if problems:
+        raise ConfigError(problems)
+    return sorted((build_hook(config) for config in configs), key=lambda hook: get_priority(hook.priority))
+
+
+def get_default_hooks(replaced_by: Iterable[BaseHook] = (), without: Iterable[str] = ()) -> list[BaseHook]:
+    """The default hooks, less those that given hooks replace (same class, or the same owned site) and those not wanted."""
+    given = list(replaced_by)
+    unwanted = set(without)
+    unknown = unwanted - set(DEFAULT_HOOKS)
+    if unknown:
+        raise ConfigError(f"not default hooks: {', '.join(sorted(unknown))}; known: {', '.join(DEFAULT_HOOKS)}")
+    defaults = [HOOKS.get(name)() for name in DEFAULT_HOOKS if name not in unwanted]
+    return [hook for hook in defaults if not any(_replaces(other, hook) for other in given)]
+
+
+def _replaces(given: BaseHook, default: BaseHook) -> bool:
+    both_optimize = given.site_method("optimize") is not None and default.site_method("optimize") is not None
+    return isinstance(given, type(default)) or both_optimize

@@ -1,0 +1,176 @@
+"""When to save, under which names, and what to keep; how files are kept safe is `hookline.checkpoint`'s business."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from hookline.checkpoint import CheckpointStore, Saver, publish, safe_name
+from hookline.duration import parse_duration
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
+from hookline.engine.capture import capture
+from hookline.engine.metrics import better_when
+from hookline.engine.seams import Write
+
+EPOCH_TEMPLATE = "epoch_{}.pth"
+Rule = Literal["greater", "less"]
+
+
+@HOOKS.register()
+@dataclass
+class CheckpointHook(BaseHook):
+    """Save every `interval` epochs (or iterations); keep the newest `max_keep_ckpts`, and besides them the last and the best.
+
+    One seam writes one file; `last.pth` and `best_<metric>.pth` are further names of it. `save_best` is true (the best in
+    `best_metric`), a metric, several, or `auto` (the first one measured); named ones follow `greater_keys`, `less_keys`,
+    their own name and then `rule`. `every` saves by the clock as well, `"15min"`. With `published_keys` the last and the best
+    are also written with these parts only. An `interval` of -1 never saves by counting, `max_keep_ckpts` of -1 keeps all.
+    """
+
+    interval: int = 1
+    by_epoch: bool = True
+    save_optimizer: bool = True
+    save_scheduler: bool = True
+    max_keep_ckpts: int = 5
+    save_last: bool = True
+    save_best: bool | str | list[str] = True
+    best_metric: str = "accuracy"
+    rule: Rule = "greater"
+    out_dir: str | None = None
+    filename_tmpl: str = EPOCH_TEMPLATE
+    save_begin: int = 0
+    greater_keys: list[str] | None = None
+    less_keys: list[str] | None = None
+    published_keys: str | list[str] | None = None
+    sync_buffer: bool = False
+    every: str | float | None = None
+    save_on_exception: bool = False
+    save_param_scheduler: bool | None = None  # another name of save_scheduler
+    async_save: bool = True
+    kept: list[str] = state([])
+
+    priority = Priority.BELOW_NORMAL
+
+    def __post_init__(self) -> None:
+        if self.interval < 1 and self.interval != -1:
+            raise ValueError(f"CheckpointHook: interval must be at least 1, or -1 for never, got {self.interval}")
+        if not self.by_epoch and self.filename_tmpl == EPOCH_TEMPLATE:
+            self.filename_tmpl = "iter_{}.pth"
+        if self.filename_tmpl.format(1) == self.filename_tmpl.format(2):
+            raise ValueError(f"CheckpointHook: filename_tmpl needs a {{}} for the number, got {self.filename_tmpl!r}")
+        if self.save_param_scheduler is not None:
+            self.save_scheduler = self.save_param_scheduler
+        self._seconds = None if self.every is None else parse_duration(self.every)
+        self._due: list[str] = []
+        self.leave_alone(*(["after_train_epoch"] if not self.by_epoch else ["after_train_iter"] if self.every is None else []))
+        self.leave_alone(*([] if self.async_save else ["after_backward"]), *([] if self.save_on_exception else ["on_exception"]))
+
+    def before_run(self, runner: BaseRunner) -> None:
+        runner.store = CheckpointStore(self.out_dir or runner.work_dir)
+        runner.saver = self.wanted
+        self._saver = Saver(runner.store, self.async_save, runner.seam.call_next)
+        self._saved_at = time.monotonic()
+        if runner.is_main:
+            runner.store.prepare()
+
+    def wanted(self, name: str | None) -> Write:
+        """Note that a checkpoint of a name is due (None: the last one); the runner calls the result at the seam."""
+        file = f"{safe_name(name or 'last')}.pth"
+        if file not in self._due:
+            self._due.append(file)
+        return self._write
+
+    def after_train_epoch(self, runner: BaseRunner) -> None:
+        due = self.every_n_epochs(runner, self.interval, self.save_begin)
+        self._ask(runner, runner.epoch + 1 if due else None, last=self.is_last_epoch(runner))
+
+    def after_train_iter(self, runner: BaseRunner) -> None:
+        due = not self.by_epoch and self.every_n_iters(runner, self.interval, self.save_begin)
+        on_time = self._seconds is not None and time.monotonic() - self._saved_at >= self._seconds
+        self._ask(runner, runner.iter + 1 if due else None, last=on_time or (not self.by_epoch and self.is_last_iter(runner)))
+
+    def after_val_epoch(self, runner: BaseRunner) -> None:
+        for metric, rule in self._best_metrics(runner):
+            if runner.improved(metric, rule):
+                runner.request_save(f"best_{metric}")
+
+    def after_backward(self, runner: BaseRunner) -> None:
+        self._saver.settle()  # the weights change next
+
+    def after_train(self, runner: BaseRunner) -> None:
+        self._saver.wait()
+        if self.published_keys and runner.is_main:
+            keys = [self.published_keys] if isinstance(self.published_keys, str) else self.published_keys
+            for entry in runner.store.entries():
+                for name in entry.names:
+                    if name.startswith(("last.", "best_")):
+                        publish(runner.store.load(name), runner.store.directory / name.removesuffix(".pth"), "pth", keys)
+
+    def on_exception(self, runner: BaseRunner) -> None:
+        self._saver.wait()
+        if runner.is_main and runner.iter:  # for looking at only: it is not the state between two iterations
+            runner.store.save(capture(runner), "exception.pth", step=runner.iter, epoch=runner.epoch, tags=["inexact"])
+
+    def cleanup(self, runner: BaseRunner) -> None:
+        runner.saver = None
+        if hasattr(self, "_saver"):
+            try:
+                if not isinstance(runner.exception, Interrupted):
+                    self._saver.wait()
+            finally:
+                runner.store.unlock()
+
+    def _ask(self, runner: BaseRunner, number: int | None, last: bool) -> None:
+        if number is not None:
+            self.kept.append(self.filename_tmpl.format(number))
+            self._due.insert(0, self.kept[-1])
+            runner.request_save(write=self._write)
+        if self.save_last and (number is not None or last):
+            runner.request_save()
+        if self.sync_buffer and (number is not None or last):
+            _average_buffers(runner.model)
+
+    def _write(self, checkpoint: dict[str, Any]) -> None:
+        names, self._due = self._due, []
+        runner = self.runner
+        if not runner.is_main:
+            return
+        without = {name for name, wanted in (("optimizer", self.save_optimizer), ("scheduler", self.save_scheduler)) if not wanted}
+        content = {key: value for key, value in checkpoint.items() if key not in without}
+        surplus = self.kept[: -self.max_keep_ckpts] if self.max_keep_ckpts > 0 else []
+        self.kept = self.kept[len(surplus) :]
+        later = list(_unchanged_by_forward(runner)) if runner.sites.optimize else []
+        about = {"step": runner.iter, "epoch": runner.epoch, "metrics": dict(runner.metrics)}
+        self._saver.save(content, names, surplus=surplus, later=later, **about)
+        self._saved_at = time.monotonic()
+
+    def _best_metrics(self, runner: BaseRunner) -> list[tuple[str, Rule]]:
+        if self.save_best is True:
+            return [(self.best_metric, self.rule)]
+        names = [self.save_best] if isinstance(self.save_best, str) else self.save_best or []
+        if names == ["auto"]:
+            names = list(runner.metrics)[:1]
+        keys = self.greater_keys or [], self.less_keys or []
+        return [(name, "less" if self.rule == "less" else better_when(name, *keys) or self.rule) for name in names]
+
+
+def _unchanged_by_forward(runner: BaseRunner) -> Iterator[torch.Tensor]:
+    """What only the optimizer changes, so that it can be copied while the next forward and backward run."""
+    yield from runner.model.parameters()
+    optimizers = runner.optimizer.values() if isinstance(runner.optimizer, Mapping) else [runner.optimizer]
+    for optimizer in optimizers:
+        for values in optimizer.state.values() if optimizer is not None else ():
+            yield from (value for value in values.values() if isinstance(value, torch.Tensor))
+
+
+def _average_buffers(model: torch.nn.Module) -> None:
+    """Make buffers the same on all ranks, so that those saved on the first one stand for all."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        for buffer in model.buffers():
+            if buffer.is_floating_point():
+                torch.distributed.all_reduce(buffer)
+                buffer /= torch.distributed.get_world_size()

@@ -1,0 +1,51 @@
+"""The runner that users meet: the engine's, with the default hooks, and built from a config if wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import DataLoader
+
+from hookline.config import build, load_config
+from hookline.data import make_resumable
+from hookline.engine import HOOKS, BaseRunner
+from hookline.engine.registration import HookOrConfig
+from hookline.hooks import get_default_hooks
+from hookline.metrics import build_metrics
+
+
+class Runner(BaseRunner):
+    """Trains, validates and tests a model, with hooks.
+
+    `hooks` are added to the default ones (OptimizerHook, IterTimerHook, LoggerHook, EvalHook, CheckpointHook); a hook of the
+    same class, or with the same owned site, takes a default one's place, and `drop_hooks` names those not wanted at all.
+    `metrics` are objects by name, or names such as `["accuracy"]`. A plain DataLoader is replaced by one with the same data,
+    batches and workers whose order depends on the seed alone, so that a run can resume in the middle of an epoch.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        hooks: Iterable[HookOrConfig] = (),
+        drop_hooks: Iterable[str] = (),
+        metrics: Mapping[str, Any] | Sequence[Any] | None = None,
+        **parts: Any,
+    ) -> None:
+        given = [HOOKS.build(hook) for hook in hooks]
+        without = set(drop_hooks)
+        if parts.get("optimizer") is None or isinstance(parts["optimizer"], Mapping):
+            without.add("OptimizerHook")  # nothing to step, or the model's train_step does it
+        if type(parts.get("train_loader")) is DataLoader and parts["train_loader"].generator is None:
+            parts["train_loader"] = make_resumable(parts["train_loader"], parts.get("seed") or 0) or parts["train_loader"]
+        defaults = get_default_hooks(replaced_by=given, without=without)
+        super().__init__(model, hooks=[*defaults, *given], metrics=build_metrics(metrics or {}), **parts)
+
+    @classmethod
+    def from_config(cls, config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Runner:
+        """A runner from a config file (or a loaded config); ConfigError lists all that is wrong with it."""
+        if isinstance(config, (str, Path)):
+            config = load_config(config, overrides)
+        return cls(**build(config))

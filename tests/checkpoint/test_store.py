@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import stat
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hookline.checkpoint.diff import diff
+from hookline.checkpoint.errors import CheckpointError
+from hookline.checkpoint.files import FileSystem
+from hookline.checkpoint.names import JOURNAL, LOCK, MANIFEST, temporary_name
+from hookline.checkpoint.store import CheckpointStore
+from hookline.errors import ConfigError
+
+
+class Unsynced(FileSystem):
+    """Fast, for tests in which no power is cut."""
+
+    def sync(self, descriptor: int) -> None: ...
+
+    def sync_directory(self, directory: Path) -> None: ...
+
+
+class NoLinks(Unsynced):
+    def link(self, source: Path, target: Path) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+
+def content(step: int, value: float | None = None) -> dict[str, Any]:
+    return {"meta": {"step": step}, "state_dict": {"w": torch.full((20,), float(step) if value is None else value)}}
+
+
+def opened(directory: Path, fs: FileSystem | None = None) -> CheckpointStore:
+    store = CheckpointStore(directory, fs or Unsynced())
+    store.prepare()
+    return store
+
+
+def saved(directory: Path, *steps: int) -> CheckpointStore:
+    store = opened(directory)
+    for step in steps:
+        store.save(content(step), f"epoch_{step}.pth", links=["last.pth"], step=step, epoch=step)
+    return store
+
+
+def files(directory: Path) -> set[str]:
+    return set(os.listdir(directory)) - {MANIFEST, JOURNAL, LOCK}
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+def test_what_is_saved_is_listed_and_loaded(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a" / "b", FileSystem())
+    before = time.time()
+    entry = store.save(content(7), "epoch_1.pth", step=7, epoch=1, metrics={"accuracy": 0.5}, tags=["first"])
+    assert diff(store.load("epoch_1.pth"), content(7)) == []
+    assert diff(store.load(entry), content(7)) == []
+    assert store.entries() == [entry]
+    assert store.latest() == entry
+    assert store.verify("epoch_1.pth") == entry
+    assert (entry.name, entry.step, entry.epoch, entry.metrics, entry.tags, entry.finite) == ("epoch_1.pth", 7, 1, {"accuracy": 0.5}, ("first",), True)
+    assert before <= entry.time <= time.time()
+    assert entry.versions["torch"] == torch.__version__
+    assert entry.size == (store.directory / entry.name).stat().st_size
+    assert stat.S_IMODE((store.directory / entry.name).stat().st_mode) == 0o600
+
+
+def test_an_empty_directory_has_no_latest(tmp_path: Path) -> None:
+    assert CheckpointStore(tmp_path).latest() is None
+    assert CheckpointStore(tmp_path / "absent").entries() == []
+    assert opened(tmp_path).find_latest() == (None, [])
+
+
+@pytest.mark.parametrize("fs", [Unsynced(), NoLinks()])
+def test_further_names_lead_to_the_same_content_and_move_on(tmp_path: Path, fs: FileSystem) -> None:
+    store = opened(tmp_path, fs)
+    for step in (1, 2):
+        store.save(content(step), f"epoch_{step}.pth", links=["last.pth", "best.pth", "last.pth"], step=step, epoch=step)
+    store.save(content(3), "epoch_3.pth", links=["last.pth"], step=3, epoch=3)
+    assert [entry.names for entry in store.entries()] == [("epoch_1.pth",), ("epoch_2.pth", "best.pth"), ("epoch_3.pth", "last.pth")]
+    assert [store.load(name)["meta"]["step"] for name in ("last.pth", "best.pth", "epoch_1.pth")] == [3, 2, 1]
+    assert os.path.samefile(tmp_path / "last.pth", tmp_path / "epoch_3.pth") is not isinstance(fs, NoLinks)
+
+
+def test_a_new_store_knows_the_files_of_before_and_clears_what_a_crash_left(tmp_path: Path) -> None:
+    saved(tmp_path, 1, 2).unlock()
+    (tmp_path / temporary_name()).write_bytes(b"torn")
+    (tmp_path / "mine.tmp").write_bytes(b"of the user")
+    (tmp_path / "epoch_1.pth").unlink()
+    store = opened(tmp_path)
+    assert files(tmp_path) == {"epoch_2.pth", "last.pth", "mine.tmp"}
+    assert [entry.names for entry in store.entries()] == [("epoch_2.pth", "last.pth")]
+
+
+def test_a_moved_directory_works(tmp_path: Path) -> None:
+    saved(tmp_path / "old", 1, 2).unlock()
+    (tmp_path / "old").rename(tmp_path / "new")
+    store = opened(tmp_path / "new")
+    entry = store.latest()
+    assert entry is not None
+    assert store.load(entry)["meta"]["step"] == 2
+
+
+def test_a_checkpoint_that_cannot_be_stored_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    store = saved(tmp_path, 1)
+    before = files(tmp_path)
+    with pytest.raises(ConfigError, match="hooks: a set"):
+        store.save({"hooks": {1}}, "epoch_2.pth", step=2, epoch=2)
+    for name, links in (("../x.pth", []), ("epoch_2.pth", ["/tmp/x.pth"])):
+        with pytest.raises(ConfigError, match="name"):
+            store.save(content(2), name, links=links, step=2, epoch=2)
+    assert files(tmp_path) == before
+    assert not (tmp_path.parent / "x.pth").exists()
+
+
+def test_a_link_at_the_target_is_replaced_and_its_victim_untouched(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    directory = tmp_path / "run"
+    directory.mkdir()
+    for name in ("epoch_1.pth", "last.pth", MANIFEST + ".x"):
+        (directory / name).symlink_to(victim)
+    store = saved(directory, 1)
+    assert victim.read_text() == "mine"
+    assert not (directory / "epoch_1.pth").is_symlink()
+    assert store.load("last.pth")["meta"]["step"] == 1
+
+
+def test_saving_or_removing_without_preparation_is_our_own_mistake(tmp_path: Path) -> None:
+    saved(tmp_path, 1, 2).unlock()
+    with pytest.raises(AssertionError, match="prepare"):
+        CheckpointStore(tmp_path).save(content(1), "x.pth", step=1, epoch=1)
+    with pytest.raises(AssertionError, match="prepare"):
+        CheckpointStore(tmp_path).remove("epoch_1.pth")
+
+
+def test_a_directory_that_others_can_write_gets_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    opened(tmp_path).unlock()
+    assert not caplog.text
+    tmp_path.chmod(0o777)
+    opened(tmp_path)
+    assert "every user" in caplog.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_another_user_gets_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    os.chown(tmp_path, 12345, -1)
+    opened(tmp_path)
+    assert "another user" in caplog.text
+
+
+def test_an_unknown_name_gets_the_nearest_one(tmp_path: Path) -> None:
+    store = saved(tmp_path, 1)
+    for ask in (store.load, store.verify):
+        with pytest.raises(CheckpointError, match=r"no checkpoint 'epoc_1.pth'; did you mean 'epoch_1.pth'\?"):
+            ask("epoc_1.pth")
+
+
+def test_the_disk_that_is_too_small_is_found_before_anything_is_written(tmp_path: Path) -> None:
+    class Small(Unsynced):
+        def free_bytes(self, directory: Path) -> int:
+            return 4096
+
+        def create(self, path: Path) -> int:
+            assert "checkpoints" in str(path) or not self.armed
+            return super().create(path)
+
+        armed = False
+
+    fs = Small()
+    store = opened(tmp_path, fs)
+    fs.armed = True
+    with pytest.raises(CheckpointError, match=r"epoch_1\.pth: not saved: the disk is full: [\d,]+ bytes needed, 4,096 free") as caught:
+        store.save(content(1), "epoch_1.pth", step=1, epoch=1)
+    assert "\n" not in str(caught.value)
+    assert files(tmp_path) == set()
+
+
+def test_a_real_limit_of_the_system_leaves_the_previous_checkpoint_good(tmp_path: Path) -> None:
+    saved(tmp_path, 1).unlock()
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        try:
+            opened(tmp_path).save({"state_dict": {"w": torch.ones(100_000)}}, "epoch_2.pth", step=2, epoch=2)
+        except CheckpointError as error:
+            os._exit(0 if "epoch_2.pth: not saved: File too large" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert files(tmp_path) == {"epoch_1.pth", "last.pth"}
+    assert opened(tmp_path).load("last.pth")["meta"]["step"] == 1
+
+
+def test_weights_that_are_not_finite_never_become_last_or_best_and_are_skipped(tmp_path: Path) -> None:
+    store = saved(tmp_path, 1)
+    entry = store.save(content(2, float("nan")), "epoch_2.pth", links=["last.pth", "best.pth"], step=2, epoch=2)
+    assert (entry.finite, entry.names) == (False, ("epoch_2.pth",))
+    found, skipped = store.find_latest()
+    assert found is not None
+    assert found.step == 1
+    assert skipped == ["epoch_2.pth: its weights are not finite"]
+    assert store.load("last.pth")["meta"]["step"] == 1
+    assert store.remove("epoch_1.pth", "last.pth") == ["last.pth"]
+
+
+def test_a_damaged_file_is_skipped_with_its_reason_and_any_good_name_will_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = opened(tmp_path, NoLinks())
+    for step in (1, 2):
+        store.save(content(step), f"epoch_{step}.pth", links=["last.pth"], step=step, epoch=step)
+    flip(tmp_path / "epoch_2.pth")
+    found, skipped = store.find_latest()
+    assert found is not None
+    assert found.name == "last.pth"
+    assert skipped == ["epoch_2.pth: damaged: its content does not match its checksum"]
+    with open(tmp_path / "last.pth", "ab") as file:
+        file.write(b"!")
+    latest = store.latest()
+    assert latest is not None
+    assert latest.name == "epoch_1.pth"
+    assert "skipped last.pth: damaged: " in caplog.text
+
+
+def test_only_files_of_the_store_are_removed(tmp_path: Path) -> None:
+    store = saved(tmp_path, 1, 2)
+    (tmp_path / "other.pth").write_text("mine")
+    assert store.remove("other.pth", "epoch_1.pth", "../x", "absent.pth") == ["epoch_1.pth"]
+    assert files(tmp_path) == {"other.pth", "epoch_2.pth", "last.pth"}
+
+
+def test_the_last_good_checkpoint_is_kept_even_if_it_is_named(tmp_path: Path) -> None:
+    store = saved(tmp_path, 1, 2)
+    flip(tmp_path / "epoch_2.pth")
+    assert store.remove("epoch_1.pth", "epoch_2.pth", "last.pth") == ["epoch_2.pth", "last.pth"]
+    assert store.remove("epoch_1.pth") == []
+    assert files(tmp_path) == {"epoch_1.pth"}
+
+
+def test_checkpoints_that_never_were_finite_are_rotated_too_but_for_the_newest(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for step in (1, 2):
+        store.save(content(step, float("inf")), f"epoch_{step}.pth", step=step, epoch=step)
+    assert store.remove("epoch_1.pth", "epoch_2.pth") == ["epoch_1.pth"]
+
+
+actions = st.one_of(
+    st.tuples(st.just("save"), st.integers(1, 4), st.booleans()),
+    st.tuples(st.just("remove"), st.sets(st.sampled_from(["epoch_1.pth", "epoch_2.pth", "epoch_3.pth", "epoch_4.pth", "last.pth"]))),
+    st.tuples(st.just("damage"), st.integers(0)),
+    st.tuples(st.just("reopen")),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(actions, max_size=12))
+def test_whatever_is_saved_removed_and_damaged_a_good_checkpoint_is_never_removed_as_the_last(steps: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        store = opened(directory)
+        for number, (action, *arguments) in enumerate(steps):
+            good = store.find_latest().entry
+            if action == "save":
+                epoch, finite = arguments
+                value = None if finite else float("nan")
+                store.save(content(number, value), f"epoch_{epoch}.pth", links=["last.pth"], step=number, epoch=epoch)
+                good = store.entries()[-1] if finite else None  # the old one may have been overwritten on demand
+            elif action == "remove":
+                store.remove(*arguments[0])
+            elif action == "damage" and files(directory):
+                flip(directory / sorted(files(directory))[arguments[0] % len(files(directory))])
+                good = None
+            elif action == "reopen":
+                store.unlock()
+                store = opened(directory)
+            if good is not None:
+                found = store.find_latest().entry
+                assert found is not None
+                assert store.load(found)["meta"]["step"] == found.step
+            assert files(directory) == {name for entry in store.entries() for name in entry.names}
+
+
+@given(st.integers(1, 4), st.lists(st.booleans(), min_size=1, max_size=8))
+@settings(deadline=None, max_examples=40)
+def test_for_any_number_to_keep_there_is_a_finite_checkpoint_from_the_first_on(keep: int, finite: list[bool]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        store = opened(Path(name))
+        for step, fine in enumerate(finite):
+            store.save(content(step, None if fine else float("nan")), f"epoch_{step}.pth", step=step, epoch=step)
+            store.remove(*(f"epoch_{old}.pth" for old in range(step + 1 - keep)))
+            steps = [entry.step for entry in store.entries()]
+            newest = set(range(max(0, step + 1 - keep), step + 1))
+            assert newest <= set(steps)
+            assert len(steps) <= len(newest) + 1
+            found = store.find_latest().entry
+            assert (found is not None) is any(finite[: step + 1])
+            if found is not None:
+                assert found.step == max(old for old, fine in enumerate(finite[: step + 1]) if fine)
+
+
+@pytest.mark.parametrize("name", ["epoch_{}.pth", "only.pth"])
+def test_a_process_that_is_killed_while_saving_leaves_a_good_checkpoint(tmp_path: Path, name: str) -> None:
+    saved(tmp_path, 0).unlock()
+    for attempt in range(8):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            store = opened(tmp_path, FileSystem())
+            for step in range(attempt * 1000 + 1, (attempt + 1) * 1000):
+                store.save(content(step), name.format(step), links=["last.pth"], step=step, epoch=step)
+                os.write(writer, step.to_bytes(4, "big"))
+                store.remove(*(entry.name for entry in store.entries()[:-1]))
+            os._exit(0)
+        os.close(writer)
+        first = os.read(reader, 4)
+        time.sleep(0.013 * attempt)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        reported = first + b"".join(iter(lambda: os.read(reader, 4096), b""))  # noqa: B023
+        os.close(reader)
+        found = CheckpointStore(tmp_path).latest()
+        assert found is not None
+        assert found.step >= int.from_bytes(reported[-4:], "big")
+        store = opened(tmp_path)
+        assert store.load(found.name)["meta"]["step"] == found.step
+        assert files(tmp_path) == {each for entry in store.entries() for each in entry.names}
+        store.unlock()

@@ -1,0 +1,45 @@
+"""Parts that a user might have written, to be named by their dotted path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import Dataset, IterableDataset
+
+from hookline.hooks import BaseHook
+
+
+class Net(nn.Module):
+    def __init__(self, num_classes: int, depth: int = 1) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Flatten(), nn.LazyLinear(8), *[nn.Linear(8, 8) for _ in range(depth)], nn.Linear(8, num_classes))
+        self.layers(torch.zeros(1, 1, 8, 8))
+
+
+class Numbers(Dataset[Any]):
+    """A data set without splits and without any word about itself."""
+
+    def __init__(self, length: int = 10) -> None:
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return torch.full((1, 8, 8), float(index)), index % 2
+
+
+class Stream(IterableDataset[Any]):
+    def __iter__(self) -> Any:
+        return iter(Numbers()[index] for index in range(10))
+
+
+@dataclass
+class PatientHook(BaseHook):
+    """Waits."""
+
+    patience: int = 3
+    token: int = 0

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import SequentialSampler
+
+import hookline
+from hookline.config import Config, build, load_config
+from hookline.errors import ConfigError
+from hookline.hooks import CheckpointHook, EvalHook
+
+GOOD: dict[str, Any] = {"model": "cnn", "dataset": "digits", "training": {"epochs": 1}}
+
+
+def built(**changes: Any) -> dict[str, Any]:
+    return build({**GOOD, **changes})
+
+
+def test_the_least_config_builds_a_whole_run() -> None:
+    parts = built()
+    assert (parts["max_epochs"], parts["seed"], parts["device"], parts["hook_order"]) == (1, 0, "auto", "nested")
+    assert "max_iters" not in parts
+    assert isinstance(parts["optimizer"], torch.optim.AdamW)
+    assert parts["optimizer"].param_groups[0]["lr"] == 1e-3
+    assert isinstance(parts["loss_fn"], torch.nn.CrossEntropyLoss)
+    assert list(parts["metrics"]) == ["accuracy"]
+    assert parts["hooks"] == []
+    assert parts["drop_hooks"] == []
+    assert (parts["resume"], parts["load_from"]) == (None, None)
+    assert parts["work_dir"] == "runs/default"
+    assert isinstance(parts["config"], Config)
+
+
+def test_a_run_from_a_config_trains(tmp_path: Path) -> None:
+    config = {**GOOD, "work_dir": str(tmp_path), "training": {"iters": 2}, "loader": {"batch_size": 16}, "device": "cpu"}
+    runner = hookline.Runner.from_config(load_config({**config, "drop_hooks": ["EvalHook"]}))
+    runner.train()
+    assert runner.iter == 2
+
+
+def test_one_data_set_gives_all_its_splits() -> None:
+    parts = built()
+    sizes = [len(parts[f"{split}_loader"].dataset) for split in ("train", "val", "test")]
+    assert sum(sizes) == 1797
+    assert sizes[0] > sizes[1] > 0
+    first = [next(iter(parts[f"{split}_loader"]))[0] for split in ("val", "test")]
+    assert not torch.equal(*first)
+
+
+def test_a_data_set_per_split_is_told_its_split() -> None:
+    parts = built(dataset={"train": "digits", "val": {"type": "digits"}})
+    assert len(parts["val_loader"].dataset) < len(parts["train_loader"].dataset)
+    assert parts["test_loader"] is None
+
+
+def test_a_split_that_is_given_is_kept() -> None:
+    parts = built(dataset={"type": "digits", "split": "all"})
+    assert len(parts["train_loader"].dataset) == 1797
+    assert parts["val_loader"] is None
+
+
+def test_a_data_set_without_splits_is_for_training() -> None:
+    parts = built(dataset={"type": "tests.config.my_parts.Numbers", "length": 6})
+    assert len(parts["train_loader"].dataset) == 6
+    assert parts["val_loader"] is parts["test_loader"] is None
+
+
+def test_a_stream_is_not_shuffled() -> None:
+    inputs, _ = next(iter(built(dataset="tests.config.my_parts.Stream", loader={"batch_size": 3})["train_loader"]))
+    assert inputs[:, 0, 0, 0].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_only_training_is_shuffled_and_leaves_out_samples() -> None:
+    numbers = "tests.config.my_parts.Numbers"
+    parts = built(dataset={"train": numbers, "val": numbers, "test": numbers}, loader={"batch_size": 4, "shuffle": True, "drop_last": True})
+    train = torch.cat([batch[0][:, 0, 0, 0] for batch in parts["train_loader"]]).tolist()
+    val = torch.cat([batch[0][:, 0, 0, 0] for batch in parts["val_loader"]]).tolist()
+    assert len(train) == 8
+    assert train != sorted(train)
+    assert val == list(range(10))
+
+
+def test_a_split_may_have_options_of_its_own() -> None:
+    parts = built(loader={"batch_size": 32, "val": {"batch_size": 64}, "train": {"shuffle": False}})
+    assert [parts[f"{split}_loader"].batch_size for split in ("train", "val", "test")] == [32, 64, 32]
+    data = parts["train_loader"].dataset
+    order = list(SequentialSampler(data))[:32]
+    assert torch.equal(next(iter(parts["train_loader"]))[1], torch.stack([torch.as_tensor(data[index][1]) for index in order]))
+
+
+def test_the_first_weights_are_a_function_of_the_seed_alone() -> None:
+    def weights(seed: int, **changes: Any) -> torch.Tensor:
+        torch.manual_seed(random.getrandbits(30))
+        return torch.cat([p.detach().flatten() for p in built(seed=seed, **changes)["model"].parameters()])
+
+    assert torch.equal(weights(1), weights(1, loader={"batch_size": 3}, dataset={"type": "digits", "augment": True}))
+    assert not torch.equal(weights(1), weights(2))
+
+
+def test_python_numpy_and_torch_are_seeded() -> None:
+    draws = []
+    for _ in range(2):
+        built(seed=5)
+        draws.append((random.random(), float(np.random.rand()), float(torch.rand(()))))
+    assert draws[0] == draws[1]
+
+
+def test_what_a_model_leaves_open_is_taken_from_the_data() -> None:
+    assert built(model="tests.config.my_parts.Net")["model"].layers[-1].out_features == 10
+    assert built(model={"type": "tests.config.my_parts.Net", "num_classes": 4})["model"].layers[-1].out_features == 4
+    assert built(model={"type": "mlp", "hidden": [4]})["model"](torch.zeros(2, 1, 8, 8)).shape == (2, 10)
+
+
+def test_a_number_of_classes_that_nobody_knows_is_missing() -> None:
+    with pytest.raises(ConfigError, match=r"model.*missing 'num_classes'"):
+        built(model="tests.config.my_parts.Net", dataset="tests.config.my_parts.Numbers")
+
+
+def test_hooks_are_built_in_their_order() -> None:
+    hooks = [{"type": "EvalHook", "interval": 2, "name": "e"}, {"type": "CheckpointHook", "priority": 3}]
+    found = built(hooks=hooks, drop_hooks=["IterTimerHook"])
+    assert [type(hook) for hook in found["hooks"]] == [EvalHook, CheckpointHook]
+    assert (found["hooks"][0].name, found["hooks"][0].interval, found["hooks"][1].priority) == ("e", 2, 3)
+    assert found["drop_hooks"] == ["IterTimerHook"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("dataset: {type: cifar10, root: NOWHERE}", 2, "dataset CIFAR10: .*data_batch_1.bin"),
+        ("dataset: {type: tensors, inputs: NOWHERE/x.npy, targets: NOWHERE/y.npy}", 2, "dataset Tensors: .*NOWHERE"),
+        ("dataset: {type: digits}\noptimizer: {type: SGD, lr: 1, nesterov: true}", 3, "optimizer.*[Nn]esterov"),
+        ("dataset: {type: digits}\nhooks:\n  - {type: EvalHook}\n  - {type: EvalHook, name: x, interval: 0}", 5, r"hooks\[1\].*interval"),
+        ("dataset: {type: digits}\ntraining: {epochs: 1, metrics: [accuracy, accuracy]}", 3, "two metrics are called 'accuracy'"),
+        ("dataset: {type: tests.config.my_parts.Numbers, length: 0}", 2, "there is no sample in it"),
+        ("dataset: {type: digits}\nloader:\n  batch_size: 8\nmodel: {type: cnn, width: -1}", 5, r"model CNN: RuntimeError: .*\.py:\d+\)"),
+    ],
+)
+def test_what_cannot_be_built_is_an_error_with_its_line(tmp_path: Path, text: str, line: int, message: str) -> None:
+    path = tmp_path / "config.yaml"
+    training = "" if "training" in text else "\ntraining: {epochs: 1}"
+    model = "seed: 1" if "model" in text else "model: {type: cnn}"
+    path.write_text(f"{model}\n{text}{training}\n".replace("NOWHERE", str(tmp_path / "nowhere")))
+    with pytest.raises(ConfigError, match=re.escape(f"{path}:{line}: ") + f".*{message.replace('NOWHERE', 'nowhere')}"):
+        build(load_config(path))
+
+
+def test_the_work_dir_is_named_after_the_config(tmp_path: Path) -> None:
+    (tmp_path / "tiny.yaml").write_text("model: cnn\ndataset: digits\ntraining: {iters: 5}\n")
+    parts = build(load_config(tmp_path / "tiny.yaml"))
+    assert parts["work_dir"] == "runs/tiny"
+    assert parts["max_iters"] == 5
+    assert "max_epochs" not in parts

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hookline.config import check, load_config, validate
+from hookline.errors import ConfigError
+
+GOOD: dict[str, Any] = {"model": "cnn", "dataset": "digits", "training": {"epochs": 1}}
+
+
+def problems(**changes: Any) -> list[str]:
+    return [str(problem) for problem in validate({**GOOD, **changes})]
+
+
+def test_the_least_config_is_good() -> None:
+    assert problems() == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dataset": {"train": "digits", "val": {"type": "digits", "split": "test"}}},
+        {"dataset": {"type": None, "train": "digits"}},
+        {"dataset": {"type": "tests.config.my_parts.Numbers", "length": 3}},
+        {"model": {"type": "tests.config.my_parts.Net"}},
+        {"loader": {"batch_size": 4, "drop_last": None, "train": {"batch_size": 2}, "val": None}},
+        {"loader": {"num_workers": 2, "persistent_workers": True}},
+        {"training": {"iters": 10, "epochs": None, "loss": "mse", "metrics": ["accuracy", {"type": "f1", "name": "score"}]}},
+        {"training": {"epochs": 1, "loss": {"label_smoothing": 0.1}}},
+        {"optimizer": {"lr": 0.1}},
+        {"optimizer": "sgd"},
+        {"optimizer": None, "loader": None, "hooks": None, "seed": None},
+        {"hooks": [{"type": "LoggerHook", "priority": "low", "name": "x", "frequency": 2}, "EvalHook"]},
+        {"hooks": [{"type": "EvalHook", "priority": 100}]},
+        {"hooks": [{"type": "tests.config.my_parts.PatientHook", "patience": 1}]},
+        {"drop_hooks": ["CheckpointHook"]},
+        {"device": "cuda:1"},
+        {"resume": "auto", "load_from": __file__, "hook_order": "flat"},
+    ],
+)
+def test_all_these_are_good_too(changes: dict[str, Any]) -> None:
+    assert problems(**changes) == []
+
+
+def test_all_problems_are_found_at_once_in_the_order_of_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "model: {type: cnn, widht: 8}\n"
+        "dataset: {type: digitz}\n"
+        "training:\n"
+        "  epochs: -1\n"
+        "  loss: CrossEntropyLos\n"
+        "  metrics: [acuracy, {type: accuracy, top: 5}]\n"
+        "loader: {batch_size: 0, val: {num_worker: 1}}\n"
+        "optimizer: {type: AdamW, lr: 0, wieght_decay: 0.1}\n"
+        "sede: 1\n"
+        "hooks:\n"
+        "  - type: EvalHook\n"
+        "  - {type: tests.config.my_parts.PatientHook}\n"
+        "  - type: tests.config.my_parts.PatientHook\n"
+        "    patiance: 3\n"
+        "    priority: 200\n"
+    )
+    found = [line.removeprefix(f"{tmp_path}/") for line in map(str, validate(load_config(path, ["device=gpuu"])))]
+    assert found == [
+        "config.yaml:1: model CNN: unknown parameter 'widht'; did you mean 'width'?",
+        "config.yaml:2: dataset.type: unknown dataset 'digitz'; did you mean 'digits'?",
+        "config.yaml:4: training.epochs: must be at least 1, got -1",
+        "config.yaml:5: training.loss.type: unknown loss 'CrossEntropyLos'; did you mean 'CrossEntropyLoss'?",
+        "config.yaml:6: training.metrics[0]: unknown metric 'acuracy'; did you mean 'accuracy'?",
+        "config.yaml:6: training.metrics[1] Accuracy: unknown parameter 'top'; did you mean 'top_k'?",
+        "config.yaml:7: loader: 'batch_size' must be at least 1, got 0",
+        "config.yaml:7: loader.val.num_worker: unknown key; did you mean 'num_workers'?",
+        "config.yaml:8: optimizer AdamW: unknown parameter 'wieght_decay'; did you mean 'weight_decay'?",
+        "config.yaml:8: optimizer.lr: must be a number above 0, got 0",
+        "config.yaml:9: sede: unknown key; did you mean 'seed'?",
+        "config.yaml:14: hooks[2] PatientHook: unknown parameter 'patiance'; did you mean 'patience'?",
+        "config.yaml:15: hooks[2] PatientHook: a priority lies between 0 and 100, got 200",
+        found[-1],
+    ]
+    assert found[-1].startswith("command line: device: must be 'auto' or a device of torch, got 'gpuu'")
+
+
+def test_check_raises_all_problems_and_stays_on_one_screen() -> None:
+    hooks = [{"type": f"No{index}Hook"} for index in range(50)]
+    with pytest.raises(ConfigError) as caught:
+        check({**GOOD, "hooks": hooks})
+    lines = str(caught.value).splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == "… and 30 more problems"
+
+
+def test_custom_imports_come_first_so_that_what_they_register_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "hookline_test_custom_import"
+    (tmp_path / f"{name}.py").write_text(
+        "from hookline.hooks import HOOKS, BaseHook\n\n@HOOKS.register()\nclass FromCustomImportHook(BaseHook):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert problems(custom_imports=[name], hooks=["FromCustomImportHook"]) == []
+
+
+def test_an_import_that_fails_names_the_line_of_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hookline_test_failing.py").write_text("x = 1\nraise RuntimeError('not today')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    wanted = rf"RuntimeError: not today \({re.escape(str(tmp_path))}/hookline_test_failing.py:2\)"
+    (found,) = problems(custom_imports=["hookline_test_failing"])
+    assert re.search(rf"custom_imports\[0\]: cannot import 'hookline_test_failing': {wanted}", found)
+    (found,) = problems(model="hookline_test_failing.Model")
+    assert re.search(rf"model.type: cannot import 'hookline_test_failing.Model': {wanted}", found)
+    (found,) = problems(training={"epochs": 1, "metrics": ["hookline_test_failing.Metric"]})
+    assert re.search(wanted, found)
+
+
+def test_a_secret_is_not_repeated_in_an_error() -> None:
+    (found,) = problems(hooks=[{"type": "tests.config.my_parts.PatientHook", "token": "hunter2"}])
+    assert "'token' must be a whole number" in found
+    assert "hunter2" not in found
+    (found,) = problems(load_from="https://me:hunter2@host/x.pth")
+    assert "hunter2" not in found
+
+
+def test_a_huge_value_does_not_fill_the_screen() -> None:
+    (found,) = problems(seed=list(range(10_000)))
+    assert len(found) < 450
+
+
+def test_a_hook_that_takes_anything_but_its_name_twice_is_refused() -> None:
+    (found,) = problems(hooks=[{"type": "EvalHook", "name": "a"}, {"type": "LoggerHook", "name": "a"}])
+    assert found == "hooks[1].name: the name 'a' is that of hooks[0] already"

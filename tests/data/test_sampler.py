@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookline.data.sampler import EpochSampler
+
+lengths = st.integers(1, 200)
+batch_sizes = st.integers(1, 20)
+world_sizes = st.integers(1, 5)
+
+
+def ranks(world_size: int, **options: object) -> list[EpochSampler]:
+    return [EpochSampler(rank=rank, world_size=world_size, **options) for rank in range(world_size)]
+
+
+def run(samplers: list[EpochSampler], epoch: int, start: int, batches: int | None = None) -> list[int]:
+    """The samples that all ranks consume together, in so many steps or to the end."""
+    seen = []
+    for sampler in samplers:
+        steps = [batch.tolist() for batch in sampler.batches(epoch, start)]
+        seen += [index for step in steps[:batches] for index in step]
+    return seen
+
+
+@given(lengths, batch_sizes, world_sizes, st.booleans())
+def test_each_sample_comes_exactly_once_over_all_ranks(length, batch_size, world_size, shuffle):
+    samplers = ranks(world_size, length=length, batch_size=batch_size, shuffle=shuffle)
+    seen = run(samplers, 0, 0)
+    if length >= world_size:
+        assert sorted(seen) == list(range(length))
+    else:  # nobody may go without a batch, or the ranks would wait for each other forever
+        assert set(seen) == set(range(length))
+        assert len(seen) == world_size
+
+
+@given(lengths, batch_sizes, world_sizes, st.booleans(), st.integers(0, 200))
+def test_every_rank_gets_the_announced_number_of_batches_and_none_is_empty(length, batch_size, world_size, drop_last, start):
+    start = min(start, length)
+    for sampler in ranks(world_size, length=length, batch_size=batch_size, drop_last=drop_last):
+        sizes = [len(batch) for batch in sampler.batches(0, start)]
+        assert len(sizes) == sampler.count(start)
+        assert all(sizes)
+        assert all(size == batch_size for size in sizes[:-1])
+        assert not drop_last or all(size == batch_size for size in sizes)
+
+
+@given(lengths, batch_sizes, batch_sizes, world_sizes, world_sizes, st.integers(0, 50), st.integers(0, 3))
+def test_the_rest_of_an_epoch_is_what_was_not_consumed_whatever_the_batch_size_and_number_of_ranks(
+    length, batch_before, batch_after, ranks_before, ranks_after, steps, epoch
+):
+    before = ranks(ranks_before, length=length, batch_size=batch_before, shuffle=True, seed=7)
+    after = ranks(ranks_after, length=length, batch_size=batch_after, shuffle=True, seed=7)
+    position = before[0].after(0, steps)
+    consumed = set(run(before, epoch, 0, steps))
+    rest = run(after, epoch, position)
+    assert consumed.isdisjoint(rest)
+    assert consumed | set(rest) == set(range(length))
+    if position == length or length - position >= ranks_after:
+        assert len(rest) == len(set(rest))
+
+
+@given(lengths, batch_sizes, world_sizes, st.booleans(), st.integers(0, 50), st.integers(0, 50))
+def test_positions_add_up(length, batch_size, world_size, drop_last, first, second):
+    sampler = EpochSampler(length, batch_size, drop_last=drop_last, world_size=world_size)
+    position = sampler.after(0, first)
+    assert sampler.after(position, second) == sampler.after(0, first + second)
+    assert sampler.count(position) == max(0, sampler.count() - first)
+
+
+@given(lengths, batch_sizes, st.integers(0, 50))
+def test_starting_in_the_middle_gives_the_same_batches_as_going_there(length, batch_size, steps):
+    sampler = EpochSampler(length, batch_size, shuffle=True, seed=3)
+    all_batches = [batch.tolist() for batch in sampler.batches(2)]
+    assert [batch.tolist() for batch in sampler.batches(2, sampler.after(0, steps))] == all_batches[steps:]
+
+
+def test_the_order_depends_on_seed_and_epoch_alone():
+    orders = {(seed, epoch): tuple(EpochSampler(100, shuffle=True, seed=seed).order(epoch).tolist()) for seed in (0, 1) for epoch in (0, 1)}
+    assert len(set(orders.values())) == 4
+    torch.manual_seed(99)
+    assert tuple(EpochSampler(100, batch_size=7, shuffle=True, seed=1).order(1).tolist()) == orders[1, 1]
+
+
+def test_the_order_leaves_the_global_random_numbers_alone():
+    before = torch.get_rng_state()
+    list(EpochSampler(100, shuffle=True).batches(0))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_without_shuffling_the_order_is_that_of_the_data():
+    assert [batch.tolist() for batch in EpochSampler(5, 2).batches(3)] == [[0, 1], [2, 3], [4]]
+
+
+def test_dropping_the_last_batch_leaves_out_less_than_a_batch():
+    sampler = EpochSampler(11, 4, drop_last=True)
+    assert [batch.tolist() for batch in sampler.batches(0)] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert sampler.after(0, 99) == 8
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_a_rest_smaller_than_the_number_of_ranks_joins_the_batch_before_it(rank):
+    sampler = EpochSampler(8, 2, rank=rank, world_size=3)  # 6 and a rest of 2
+    assert sampler.count() == 1
+    assert next(sampler.batches(0)).tolist() == list(range(rank, 8, 3))

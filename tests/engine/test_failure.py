@@ -1,0 +1,146 @@
+"""What happens when something fails, and when someone presses Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+
+import pytest
+
+from hookline.engine import SITE_NAMES, BaseHook, Interrupted
+from hookline.hooks import EvalHook
+from tests.helpers import Tracer, batches, make_runner
+
+
+class Boom(Exception):
+    pass
+
+
+def failing_at(site: str, error: type[BaseException] = Boom) -> BaseHook:
+    def method(self, runner):
+        raise error("boom")
+
+    method.__name__ = method.__qualname__ = site
+    method.__code__ = method.__code__.replace(co_name=site)
+    return type("Failing", (BaseHook,), {site: method})()
+
+
+TRAINING_SITES = [
+    site for site in SITE_NAMES if "test" not in site and site not in ("optimize", "after_load_checkpoint", "on_exception", "cleanup")
+    and "checkpoint" not in site
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("site", TRAINING_SITES)
+def test_an_error_at_any_site_surfaces_unchanged_with_hook_and_site_named_and_everyone_cleans_up(tmp_path, site):
+    tracers = [Tracer(), Tracer(), Tracer()]
+    runner = make_runner(tmp_path, *tracers, failing_at(site), EvalHook(), val_loader=batches(1))
+    with pytest.raises(Boom, match="boom") as caught:
+        runner.train()
+    assert any(note.startswith(f"hookline: raised in Failing at {site} (epoch ") for note in caught.value.__notes__)
+    for tracer in tracers:
+        assert tracer.log[-2:] == ["on_exception", "cleanup"]
+        if site != "after_run":
+            assert "after_run" not in tracer.log
+    assert not runner.running
+
+
+def test_a_type_error_inside_a_hook_keeps_its_own_line(tmp_path):
+    class Sum(BaseHook):
+        def after_train_iter(self, runner):
+            return 1 + "one"  # the line to be seen
+
+    with pytest.raises(TypeError) as caught:
+        make_runner(tmp_path, Sum()).train()
+    text = "".join(traceback.format_exception(caught.value))
+    assert "the line to be seen" in text
+    assert "hookline: raised in Sum at after_train_iter (epoch 1, iteration 1)" in text
+
+
+def test_an_error_of_the_model_is_not_blamed_on_a_hook(tmp_path):
+    with pytest.raises(RuntimeError) as caught:
+        make_runner(tmp_path, Tracer(), train_loader=[(batches(1)[0][0][:, :2], batches(1)[0][1])]).train()
+    assert caught.value.__notes__ == ["hookline: raised during epoch 1, iteration 1"]
+
+
+@pytest.mark.parametrize("site", ["on_exception", "cleanup"])
+def test_a_failing_handler_neither_hides_the_error_nor_stops_the_others(tmp_path, site):
+    tracers = [Tracer(), Tracer()]
+    runner = make_runner(tmp_path, tracers[0], failing_at(site, KeyError), tracers[1], failing_at("after_train_iter"))
+    with pytest.raises(Boom) as caught:
+        runner.train()
+    assert any(f"{site} failed as well: KeyError" in note for note in caught.value.__notes__)
+    assert all(tracer.log[-2:] == ["on_exception", "cleanup"] for tracer in tracers)
+
+
+def test_a_failing_cleanup_after_a_good_run_surfaces_once_all_have_run(tmp_path):
+    tracers = [Tracer(), Tracer()]
+    with pytest.raises(KeyError):
+        make_runner(tmp_path, tracers[0], failing_at("cleanup", KeyError), tracers[1]).train()
+    assert all(tracer.log[-2:] == ["after_run", "cleanup"] for tracer in tracers)
+
+
+def test_the_exception_is_an_argument_of_on_exception(tmp_path):
+    seen = []
+
+    class Look(BaseHook):
+        def on_exception(self, exception):
+            seen.append(exception)
+
+    with pytest.raises(Boom) as caught:
+        make_runner(tmp_path, Look(), failing_at("after_forward")).train()
+    assert seen == [caught.value]
+
+
+class Send(BaseHook):
+    def __init__(self, signum: int, times: int = 1, at: int = 1) -> None:
+        self.signum, self.times, self.at = signum, times, at
+
+    def before_train_iter(self, runner):
+        if runner.iter == self.at:
+            for _ in range(self.times):
+                os.kill(os.getpid(), self.signum)
+
+
+@pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_finishes_the_iteration_saves_and_stops_cleanly(tmp_path, signum, code):
+    handlers = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    tracer = Tracer()
+    runner = make_runner(tmp_path, tracer, Send(signum), {"type": "CheckpointHook"})
+    with pytest.raises(Interrupted) as caught:
+        runner.train()
+    assert caught.value.code == code
+    assert runner.stop_reason == f"interrupted by {signal.Signals(signum).name}"
+    assert (runner.iter, runner.optimizer_steps) == (2, 2)
+    assert tracer.log[-5:] == ["before_save_checkpoint", "after_save_checkpoint", "after_train", "after_run", "cleanup"]
+    assert [entry.name for entry in runner.store.entries()] == ["last.pth"]
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+def test_a_second_signal_stops_at_once(tmp_path):
+    tracer = Tracer()
+    runner = make_runner(tmp_path, tracer, Send(signal.SIGTERM, times=2))
+    with pytest.raises(Interrupted) as caught:
+        runner.train()
+    assert caught.value.code == 143
+    assert runner.optimizer_steps == 1
+    assert tracer.log[-2:] == ["on_exception", "cleanup"]
+
+
+def test_a_run_outside_the_main_thread_leaves_signals_alone(tmp_path):
+    runner = make_runner(tmp_path, max_iters=2)
+    thread = threading.Thread(target=runner.train)
+    thread.start()
+    thread.join()
+    assert runner.iter == 2
+
+
+def test_a_runner_cannot_run_twice_at_the_same_time(tmp_path):
+    class Again(BaseHook):
+        def after_train_iter(self, runner):
+            runner.validate()
+
+    with pytest.raises(RuntimeError, match="running already"):
+        make_runner(tmp_path, Again(), val_loader=batches(1)).train()

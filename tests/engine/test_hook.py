@@ -1,0 +1,212 @@
+"""What a hook is: a class with methods named after sites, a name, a priority and perhaps state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from hookline.engine import SITES, BaseHook, Hook, state
+from hookline.engine.dispatch import Sites
+from hookline.engine.registration import HookHost
+from hookline.errors import ConfigError, RegistrationError
+from hookline.hooks import HOOKS
+from tests.helpers import Tracer, make_runner
+
+
+def test_every_site_has_a_meaning_a_compiled_tuple_and_unless_owned_an_empty_method():
+    for site in SITES:
+        assert site.meaning
+        assert site.name in Sites.__annotations__
+        assert site.owned == (site.name not in vars(BaseHook))
+    assert Hook is BaseHook
+
+
+def test_a_hook_that_overrides_nothing_is_called_nowhere():
+    host = HookHost()
+    host.register_hook(BaseHook())
+    assert not any(host.sites.plan.values())
+
+
+def test_a_second_hook_of_a_class_gets_a_number_unless_named():
+    host = HookHost()
+    for config in ({}, {}, {"name": "mine"}, {}):
+        host.register_hook({"type": "LoggerHook", **config})
+    assert [hook.name for hook in host.hooks] == ["LoggerHook", "LoggerHook_2", "mine", "LoggerHook_3"]
+    assert host.hook("mine") is host.hooks[2]
+    with pytest.raises(KeyError, match="did you mean 'LoggerHook'"):
+        host.hook("LogerHook")
+
+
+def test_two_hooks_of_one_given_name_are_refused():
+    host = HookHost()
+    host.register_hook({"type": "LoggerHook", "name": "mine"})
+    with pytest.raises(ValueError, match="'mine' already"):
+        host.register_hook({"type": "EvalHook", "name": "mine"})
+
+
+class AfterTrianIter(BaseHook):
+    def after_trian_iter(self, runner): ...
+
+
+class LightningNames(BaseHook):
+    def on_train_epoch_end(self, runner): ...
+
+
+class GuideNames(BaseHook):
+    def after_step(self, runner): ...
+
+
+@pytest.mark.parametrize(
+    "cls, hint", [(AfterTrianIter, "'after_train_iter'"), (LightningNames, "'after_train_epoch'"), (GuideNames, "'after_train_iter'")]
+)
+def test_a_method_that_looks_like_a_site_but_is_none_is_refused_with_a_suggestion(cls, hint):
+    host = HookHost()
+    with pytest.raises(RegistrationError, match=hint) as error:
+        host.register_hook(cls())
+    assert cls.__name__ in str(error.value)
+    assert host.hooks == []
+
+
+def test_a_custom_loop_may_have_sites_of_its_own():
+    class Breakfast(BaseHook):
+        extra_sites = ("before_breakfast",)
+
+        def before_breakfast(self, runner):
+            runner.eaten = True
+
+    host = HookHost()
+    host.register_hook(Breakfast())
+    host.call_hook("before_breakfast")
+    assert host.eaten
+    with pytest.raises(ValueError, match="unknown site 'before_lunch'"):
+        host.call_hook("before_lunch")
+
+
+def test_state_without_dataclass_is_refused_with_what_to_do():
+    class Forgot(BaseHook):
+        count: int = state(0)
+
+        def after_run(self, runner): ...
+
+    with pytest.raises(RegistrationError, match=r"'count'.*needs @dataclass"):
+        HookHost().register_hook(Forgot())
+
+
+@dataclass
+class Counter(BaseHook):
+    by: int = 1
+    count: int = state(0)
+    seen: list[int] = state([])
+
+    def after_train_iter(self, runner):
+        self.count += self.by
+        self.seen.append(runner.iter)
+
+
+def test_state_fields_make_up_the_state_and_are_separate_for_each_instance(tmp_path):
+    first, second = Counter(), Counter(by=10)
+    make_runner(tmp_path, first, second, max_iters=3).train()
+    assert first.state_dict() == {"count": 3, "seen": [0, 1, 2]}
+    assert second.state_dict() == {"count": 30, "seen": [0, 1, 2]}
+    restored = Counter()
+    restored.load_state_dict(first.state_dict())
+    assert restored.state_dict() == first.state_dict()
+
+
+def test_state_cannot_be_configured():
+    HOOKS.register("CounterForTest", force=True)(Counter)
+    with pytest.raises(ConfigError, match="unknown parameter 'count'"):
+        HOOKS.build({"type": "CounterForTest", "count": 3})
+
+
+def test_a_plain_class_that_never_calls_super_works(tmp_path):
+    class Plain(BaseHook):
+        def __init__(self, interval=2):
+            self.interval = interval
+            self.at = []
+
+        def after_train_iter(self, runner):
+            if self.every_n_iters(runner, self.interval):
+                self.at.append(runner.iter)
+
+    hook = Plain()
+    make_runner(tmp_path, hook, max_iters=5).train()
+    assert hook.at == [1, 3]
+    assert hook.name == "Plain"
+    assert hook.state_dict() == {}
+
+
+def test_the_helpers_tell_when(tmp_path):
+    seen = []
+
+    class When(BaseHook):
+        def after_train_iter(self, runner):
+            flags = {
+                "every_n_iters": self.every_n_iters(runner, 3),
+                "train_start": self.every_n_train_iters(runner, 3, start=2),
+                "inner": self.every_n_inner_iters(runner, 2),
+                "end": self.end_of_epoch(runner),
+                "last": self.is_last_iter(runner) and self.is_last_train_iter(runner),
+                "last_epoch": self.is_last_epoch(runner) and self.is_last_train_epoch(runner),
+                "epochs": self.every_n_epochs(runner, 2),
+                "never": self.every_n_iters(runner, 0) or self.every_n_epochs(runner, -1),
+            }
+            seen.append({name for name, flag in flags.items() if flag})
+
+    make_runner(tmp_path, When(), max_epochs=2).train()  # 2 epochs of 4 iterations
+    assert [i + 1 for i, s in enumerate(seen) if "every_n_iters" in s] == [3, 6]
+    assert [i + 1 for i, s in enumerate(seen) if "train_start" in s] == [2, 5, 8]
+    assert [i + 1 for i, s in enumerate(seen) if "inner" in s] == [2, 4, 6, 8]
+    assert [i + 1 for i, s in enumerate(seen) if "end" in s] == [4, 8]
+    assert [i + 1 for i, s in enumerate(seen) if "last" in s] == [8]
+    assert [i + 1 for i, s in enumerate(seen) if "last_epoch" in s] == [5, 6, 7, 8]
+    assert [i + 1 for i, s in enumerate(seen) if "epochs" in s] == [5, 6, 7, 8]
+    assert not any("never" in s for s in seen)
+
+
+def test_frequency_counts_iterations_or_epochs_for_a_hook_without_iterations(tmp_path):
+    class Step(BaseHook):
+        def __init__(self):
+            self.at, self.epochs = [], 0
+
+        def after_train_iter(self, iter):
+            self.at.append(iter)
+
+        def after_epoch(self):
+            self.epochs += 1
+
+    class Epoch(BaseHook):
+        def __init__(self):
+            self.at = []
+
+        def after_epoch(self, epoch):
+            self.at.append(epoch)
+
+    step, epoch = Step(), Epoch()
+    step.frequency, epoch.frequency = 3, 2
+    make_runner(tmp_path, step, epoch, max_epochs=3).train()
+    assert step.at == [0, 3, 6, 9]
+    assert step.epochs == 3
+    assert epoch.at == [0, 2]
+
+
+def test_should_trigger_can_be_overridden(tmp_path):
+    class FirstTwoThenEveryFourth(BaseHook):
+        def __init__(self):
+            self.at = []
+
+        def should_trigger(self, step):
+            return step < 2 or step % 4 == 0
+
+        def after_train_iter(self, iter):
+            self.at.append(iter)
+
+    hook = FirstTwoThenEveryFourth()
+    make_runner(tmp_path, hook, max_iters=9).train()
+    assert hook.at == [0, 1, 4, 8]
+
+
+def test_get_triggered_stages_lists_the_sites_that_are_overridden():
+    assert Counter().get_triggered_stages() == ["after_train_iter"]
+    assert Tracer().get_triggered_stages() == [site.name for site in SITES if not site.owned]

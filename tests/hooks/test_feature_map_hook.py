@@ -1,0 +1,172 @@
+"""FeatureMapHook: what is drawn, when, and that training does not notice."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import nn
+
+from hookline.engine import BaseHook
+from hookline.hooks import FeatureMapHook
+from hookline.visual import as_maps, mosaic
+from tests.helpers import make_runner
+
+
+def images(count=4, size=5, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [(torch.randn(size, 1, 8, 8, generator=generator), torch.randint(3, (size,), generator=generator)) for _ in range(count)]
+
+
+def conv_model():
+    torch.manual_seed(0)
+    features = [nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Conv2d(4, 6, 3), nn.ReLU(inplace=True), nn.Dropout(0.5)]
+    return nn.Sequential(nn.Sequential(*features), nn.Conv2d(6, 8, 3), nn.Conv2d(8, 20, 1), nn.Flatten(), nn.Linear(20 * 4, 3))
+
+
+class Records(BaseHook):
+    """Collects what is put into the events."""
+
+    def __init__(self):
+        self.records = []
+
+    def before_run(self, runner):
+        runner.events.listeners.append(self)
+
+    def write(self, record):
+        self.records.append(record)
+
+
+def run(tmp_path, *hooks, **parts):
+    records = Records()
+    runner = make_runner(tmp_path, *hooks, records, model=parts.pop("model", None) or conv_model(), train_loader=images(), **parts)
+    runner.train()
+    return runner, records.records
+
+
+def shown(record):
+    """The picture of a figure, NaN where it is empty."""
+    return torch.from_numpy(np.ma.filled(record.value.axes[0].images[0].get_array(), np.nan))
+
+
+def test_the_last_three_convolutions_are_drawn_when_due(tmp_path):
+    _, records = run(tmp_path, FeatureMapHook(frequency=3))
+    assert [(record.iter, record.name) for record in records] == [
+        (step, f"FeatureMapHook/{layer}") for step in (0, 3, 6) for layer in ("0.3", "1", "2")
+    ]
+    files = sorted(str(path.relative_to(tmp_path / "visualizations")) for path in tmp_path.rglob("*.png"))
+    assert files == [f"FeatureMapHook/{layer}/step_{step:06d}.png" for layer in ("0.3", "1", "2") for step in (0, 3, 6)]
+    assert Image.open(tmp_path / "visualizations/FeatureMapHook/1/step_000003.png").width == 600
+
+
+def test_a_run_with_pictures_ends_bit_identical_to_one_without(tmp_path):
+    def final(*hooks):
+        random.seed(1), np.random.seed(1)
+        model = conv_model()
+        torch.manual_seed(2)
+        modes = []
+
+        class Modes(BaseHook):
+            def after_train_iter(self, model):
+                modes.append([module.training for module in model.modules()])
+
+        run(tmp_path, *hooks, Modes(), model=model, max_epochs=3)
+        return model.state_dict(), (random.random(), np.random.rand(), torch.rand(1).item()), modes
+
+    plain, drawn = final(), final(FeatureMapHook(frequency=1))
+    assert all(torch.equal(plain[0][key], drawn[0][key]) for key in plain[0])
+    assert plain[1:] == drawn[1:]
+
+
+def test_layers_are_listened_to_only_in_iterations_that_are_due(tmp_path):
+    listening = []
+
+    class Watched(nn.Sequential):
+        def forward(self, inputs):
+            listening.append(len(self[1]._forward_hooks))
+            return super().forward(inputs)
+
+    run(tmp_path, FeatureMapHook(frequency=3), model=Watched(*conv_model()))
+    assert listening == [1, 0, 0, 1, 0, 0, 1, 0]
+
+
+def test_the_picture_is_the_output_of_the_layer_for_the_chosen_sample(tmp_path):
+    model = conv_model()
+    first_batch = images()[0][0]
+    expected = model[0][0](first_batch).detach()  # what comes after it works in place
+    _, records = run(tmp_path, FeatureMapHook(layers=["0.0"], sample_batch_idx=2, max_features=3), model=model)
+    (record,) = records
+    torch.testing.assert_close(shown(record).float(), mosaic(expected[2, :3]), equal_nan=True)
+
+
+def test_a_sample_beyond_the_batch_is_the_last_one(tmp_path):
+    _, records = run(tmp_path / "a", FeatureMapHook(layers=["1"], sample_batch_idx=99))
+    _, last = run(tmp_path / "b", FeatureMapHook(layers=["1"], sample_batch_idx=4))
+    torch.testing.assert_close(shown(records[0]), shown(last[0]), equal_nan=True)
+
+
+def test_at_most_max_features_channels_are_drawn(tmp_path):
+    _, few = run(tmp_path / "few", FeatureMapHook(layers=["2"], max_features=2))
+    _, all_of_them = run(tmp_path / "all", FeatureMapHook(layers=["2"], max_features=100))
+    assert shown(few[0]).shape == mosaic(torch.zeros(2, 2, 2)).shape
+    assert shown(all_of_them[0]).shape == mosaic(torch.zeros(20, 2, 2)).shape
+
+
+def test_layers_are_named_with_wildcards_and_need_not_be_convolutions(tmp_path):
+    _, records = run(tmp_path, FeatureMapHook(layers=["0.[03]", "4"]))
+    assert [record.name.rpartition("/")[2] for record in records] == ["0.0", "0.3", "4"]
+    assert shown(records[2]).shape == mosaic(as_maps(torch.zeros(3), 16)).shape
+
+
+def test_a_layer_that_is_not_there_is_an_error_before_the_first_batch(tmp_path):
+    model = nn.Sequential()
+    model.features, model.head = nn.Conv2d(1, 1, 8), nn.Flatten()
+    with pytest.raises(ValueError, match=r"no layer is named 'featurs'; did you mean 'features'\?"):
+        run(tmp_path, FeatureMapHook(layers=["featurs"]), model=model)
+
+
+def test_a_model_without_convolutions_is_told_once(tmp_path, caplog):
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
+    runner, records = run(tmp_path, FeatureMapHook(frequency=1), model=model)
+    assert runner.iter == 8
+    assert records == []
+    assert len([message for message in caplog.messages if "no convolutions" in message]) == 1
+
+
+def test_layers_that_cannot_be_drawn_are_told_once(tmp_path, caplog):
+    class Unused(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.idle, self.head = nn.Conv2d(1, 1, 1), nn.Linear(64, 3)
+
+        def forward(self, inputs):
+            return self.head(inputs.flatten(1))
+
+    run(tmp_path, FeatureMapHook(frequency=1), model=Unused())
+    assert len([message for message in caplog.messages if "no layer put out anything" in message]) == 1
+
+
+def test_a_failing_forward_leaves_no_forward_hook_behind(tmp_path):
+    class Fails(nn.Sequential):
+        def forward(self, inputs):
+            super().forward(inputs)
+            raise RuntimeError("no more memory")
+
+    model = Fails(*conv_model())
+    with pytest.raises(RuntimeError, match="no more memory"):
+        run(tmp_path, FeatureMapHook(), model=model)
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_two_of_them_keep_their_pictures_apart(tmp_path):
+    run(tmp_path, FeatureMapHook(layers=["1"]), FeatureMapHook(layers=["1"], sample_batch_idx=1))
+    assert {path.parent.parent.name for path in tmp_path.rglob("*.png")} == {"FeatureMapHook", "FeatureMapHook_2"}
+
+
+@pytest.mark.parametrize("wrong", [{"frequency": 0}, {"max_features": 0}, {"sample_batch_idx": -1}])
+def test_impossible_parameters_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        FeatureMapHook(**wrong)

@@ -1,0 +1,119 @@
+"""GradientFlowHook: right numbers, a picture, and a warning that names layers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from hookline.engine import BaseHook
+from hookline.hooks import GradientFlowHook
+from hookline.hooks.gradient_flow_hook import measure_flow
+from tests.helpers import batches, make_runner, small_model
+
+
+class Scale(nn.Module):
+    """Passes its input on, and gradients times a factor."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, inputs):
+        return inputs * self.factor + inputs.detach() * (1 - self.factor)
+
+
+def scaled_model(factor):
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(6, 8), Scale(factor), nn.ReLU(), nn.Linear(8, 3))
+
+
+def gradient_warnings(caplog):
+    return [message for message in caplog.messages if "gradients are" in message]
+
+
+def test_mean_and_largest_are_over_all_parameters_of_a_layer():
+    model = small_model()
+    inputs, targets = batches(1)[0]
+    nn.functional.cross_entropy(model(inputs), targets).backward()
+    flow = measure_flow(model)
+    assert list(flow) == ["0", "2"]
+    for index, (mean, largest) in flow.items():
+        layer = model[int(index)]
+        every = torch.cat([layer.weight.grad.flatten(), layer.bias.grad]).abs()
+        assert mean == pytest.approx(every.mean().item())
+        assert largest == every.max().item()
+
+
+def test_frozen_layers_and_sparse_gradients_are_handled():
+    model = nn.Sequential(nn.Embedding(5, 2, sparse=True), nn.Linear(2, 1), nn.Linear(1, 1))
+    model[1].requires_grad_(False)
+    model(torch.tensor([1, 1])).sum().backward()
+    flow = measure_flow(model)
+    assert list(flow) == ["0", "2"]
+    gradient = model[0].weight.grad.to_dense().abs()
+    assert flow["0"] == pytest.approx((gradient.mean().item(), gradient.max().item()))
+
+
+def test_a_model_without_gradients_has_no_flow():
+    assert measure_flow(nn.Sequential(nn.Flatten())) == {}
+
+
+def test_a_bar_chart_is_saved_and_recorded_when_due(tmp_path):
+    records = []
+
+    class Listen(BaseHook):
+        def before_run(self, runner):
+            runner.events.listeners.append(self)
+
+        def write(self, record):
+            records.append(record)
+
+    make_runner(tmp_path, GradientFlowHook(frequency=3), Listen()).train()
+    assert [(record.kind, record.name, record.iter) for record in records] == [("figure", "GradientFlowHook", step) for step in (0, 3, 6)]
+    files = sorted(path.name for path in (tmp_path / "visualizations/GradientFlowHook").glob("*.png"))
+    assert files == ["step_000000.png", "step_000003.png", "step_000006.png"]
+
+
+def test_a_sound_model_gets_no_warning(tmp_path, caplog):
+    make_runner(tmp_path, GradientFlowHook(frequency=1), max_epochs=1).train()
+    assert gradient_warnings(caplog) == []
+
+
+@pytest.mark.parametrize(("factor", "word"), [(1e-9, "vanishing"), (1e6, "exploding"), (float("nan"), "exploding")])
+def test_vanishing_and_exploding_layers_are_named_in_one_warning(tmp_path, caplog, factor, word):
+    make_runner(tmp_path, GradientFlowHook(), model=scaled_model(factor), max_iters=1).train()
+    (message,) = gradient_warnings(caplog)
+    assert message.startswith("GradientFlowHook: at iteration 1 gradients are ")
+    assert word in message
+    if factor == factor:
+        assert message.endswith("in 0")
+
+
+def test_the_same_layers_are_not_warned_of_again(tmp_path, caplog):
+    model = scaled_model(1e-9)
+    make_runner(tmp_path, GradientFlowHook(frequency=1), model=model, max_epochs=2).train()
+    assert len(gradient_warnings(caplog)) == 1
+
+
+def test_a_warning_of_many_layers_stays_short(tmp_path, caplog):
+    torch.manual_seed(0)
+    model = nn.Sequential(*[nn.Linear(6, 6) for _ in range(20)], Scale(1e-9), nn.Linear(6, 3))
+    make_runner(tmp_path, GradientFlowHook(), model=model, max_iters=1).train()
+    (message,) = gradient_warnings(caplog)
+    assert message.endswith("and 12 more")
+
+
+def test_a_run_with_it_ends_bit_identical_to_one_without(tmp_path):
+    def final(*hooks):
+        model = small_model()
+        make_runner(tmp_path, *hooks, model=model).train()
+        return model.state_dict()
+
+    plain, watched = final(), final(GradientFlowHook(frequency=1))
+    assert all(torch.equal(plain[key], watched[key]) for key in plain)
+
+
+def test_a_frequency_below_one_is_refused():
+    with pytest.raises(ValueError, match="frequency"):
+        GradientFlowHook(frequency=0)
