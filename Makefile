@@ -2,36 +2,43 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: setup demo test lint format check bench clean
 
-setup: $(STAMP)
+# To use it: the package alone. To work on it: with the tools and everything that the tests talk to.
+setup: $(VENV)/.dev
 
-$(STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
 	touch $@
 
-demo: $(STAMP)
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	touch $@ $(VENV)/.use
+
+demo: $(VENV)/.use
 	$(BIN)/hookline train configs/digits.yaml
 
-test: $(STAMP)
+test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
 
-lint: $(STAMP)
+lint: $(VENV)/.dev
 	$(BIN)/ruff format --check hookline tests benchmarks
 	$(BIN)/ruff check hookline tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(STAMP)
+format: $(VENV)/.dev
 	$(BIN)/ruff format hookline tests benchmarks
 	$(BIN)/ruff check --fix hookline tests benchmarks
 
 check: lint test
 
-bench: $(STAMP)
+bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/overhead.py
 
 clean:

@@ -46,6 +46,4 @@ class Runner(BaseRunner):
     @classmethod
     def from_config(cls, config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Runner:
         """A runner from a config file (or a loaded config); ConfigError lists all that is wrong with it."""
-        if isinstance(config, (str, Path)):
-            config = load_config(config, overrides)
-        return cls(**build(config))
+        return cls(**build(load_config(config, overrides)))

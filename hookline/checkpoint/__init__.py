@@ -10,10 +10,11 @@ from hookline.checkpoint.names import check_name, safe_name
 from hookline.checkpoint.publish import publish
 from hookline.checkpoint.saver import Saver
 from hookline.checkpoint.snapshot import Snapshot
-from hookline.checkpoint.store import CheckpointStore, Latest
+from hookline.checkpoint.store import INEXACT, CheckpointStore, Latest
 from hookline.checkpoint.writer import BackgroundWriter
 
 __all__ = [
+    "INEXACT",
     "BackgroundWriter",
     "CheckpointError",
     "CheckpointStore",

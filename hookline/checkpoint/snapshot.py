@@ -48,8 +48,8 @@ class Snapshot:
         """Copy what `take` left for later; from any thread, and from a second one it waits for the first."""
         with self._mutex:
             copies, self._later = self._later, []
-            _run(copies)
-        changed = [dotted(item.path) for item in copies if _version(item.tensor) != item.version]
+            _run(copies)  # and the check is made before anyone who waits for the copy may change the tensors
+            changed = [dotted(item.path) for item in copies if _version(item.tensor) != item.version]
         if changed:
             raise CheckpointError(f"not saved: changed while the checkpoint was copied: {', '.join(changed[:3])}")
 

@@ -35,6 +35,8 @@ from hookline.version import __version__
 
 log = logging.getLogger(__name__)
 
+INEXACT = "inexact"  # the tag of a checkpoint to look at, which no run can go on from exactly
+
 
 class Latest(NamedTuple):
     """What a run resumes from, and why not from something newer."""
@@ -150,6 +152,8 @@ class CheckpointStore:
         for entry in reversed(self.entries()):
             if not entry.finite:
                 skipped.append(f"{entry.name}: its weights are not finite")
+            elif INEXACT in entry.tags:
+                skipped.append(f"{entry.name}: saved in the middle of an iteration")
             elif (name := self._whole(entry, skipped)) is not None:
                 return Latest(dataclasses.replace(entry, names=(name, *(other for other in entry.names if other != name))), skipped)
         return Latest(None, skipped)

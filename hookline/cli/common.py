@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import torch
 
 from hookline.config import Config, build
-from hookline.engine.runner import pick_device
+from hookline.engine.environment import pick_device
 from hookline.errors import ConfigError, Problem, RegistrationError
 from hookline.runner import Runner
 

@@ -45,7 +45,7 @@ def _describe(name: str, cls: type[BaseHook]) -> None:
     own = parameters(HOOKS.signature_of(cls))
     defaults = {key: _default(cls, parameter) for key, parameter in own.known.items()}
     common = [key for key in HOOKS.COMMON if key not in own.known]
-    blank = object.__new__(cls)  # never initialised: which sites it has depends on its class alone
+    blank = object.__new__(cls)  # never initialised: it has all sites of its class, whatever an instance would leave alone
     print(f"{name}\n\n{_doc(cls)}".rstrip())
     _section("parameters", [(key, _type(parameter), _shown(defaults[key])) for key, parameter in own.known.items()])
     print(f"  besides: {'any, ' if own.open_ended else ''}{', '.join(common)}")

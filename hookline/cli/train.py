@@ -26,7 +26,8 @@ def run(args: argparse.Namespace) -> int:
     except Interrupted as interrupted:
         if runner.stop_reason is not None:  # it stopped at a seam, with all that it has saved
             _report(runner, started)
-        print(f"{interrupted}; `hookline train {args.config} … --resume` continues", file=sys.stderr)
+        hint = f"; `hookline train {args.config} … --resume` continues" if runner.store.entries() else ""
+        print(f"{interrupted}{hint}", file=sys.stderr)
         return 128 + interrupted.signum
     except HooklineError as error:
         if args.debug or not runner.outputs:  # nothing was trained yet: a mistake like any other

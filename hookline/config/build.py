@@ -57,6 +57,7 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
         "device": _get(config, "device", "auto"),
         "resume": config.get("resume"),
         "load_from": config.get("load_from"),
+        "load_strict": _get(config, "load_strict", True),
         "hook_order": _get(config, "hook_order", "nested"),
         "config": config,
     }

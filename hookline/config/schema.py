@@ -21,6 +21,7 @@ TOP_LEVEL: dict[str, Any] = {
     "device": str,
     "resume": str | None,
     "load_from": str | None,
+    "load_strict": bool,
     "custom_imports": list[str],
     "model": COMPONENT,
     "dataset": COMPONENT,

@@ -154,10 +154,10 @@ class ResumableLoader:
 
 
 class StreamLoader:
-    """Batches of an IterableDataset, in whatever order it gives its samples; an interrupted epoch starts again."""
+    """Batches of an IterableDataset, in whatever order it gives its samples; it cannot begin in the middle."""
 
     resumable = False
-    not_resumable: str | None = "an IterableDataset has no positions to go on from: an interrupted epoch starts again"
+    not_resumable: str | None = "an IterableDataset has no positions to go on from: what an interrupted epoch has read is read again and skipped"
     batches_done = 0
 
     def __init__(self, dataset: IterableDataset[Any], seed: int = 0, **options: Any) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from hookline.engine.changes import config_changes, keep_changes
 from hookline.errors import HooklineError
 from hookline.secrets import mask_secrets
 from hookline.version import __version__
@@ -31,6 +32,7 @@ def capture(runner: BaseRunner) -> dict[str, Any]:
             "config": mask_secrets(runner.config),
             "world_size": 1,
             "seed": runner.seed,
+            "hyperparameters": runner.configured,
             "metrics": dict(runner.metrics),
             "best": {name: dict(value) for name, value in runner.best.items()},
         },
@@ -53,14 +55,12 @@ def capture(runner: BaseRunner) -> dict[str, Any]:
 
 def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     """Put a checkpoint's state back into the runner's own objects; a misfit is told before anything is changed."""
-    missing, unexpected = _compare_keys(runner.model.state_dict(), checkpoint["state_dict"])
-    if missing or unexpected:
-        raise HooklineError(f"the checkpoint does not fit the model: {_list('missing', missing)}{_list('not in the model', unexpected)}")
-    runner.model.load_state_dict(checkpoint["state_dict"])
+    load_weights(runner, checkpoint)
     for name in ("optimizer", "scheduler"):
         target = getattr(runner, name)
         if target is not None and name in checkpoint:
             _load_each(target, checkpoint[name])
+    _tell_changes(runner, checkpoint["meta"])
     for name in COUNTERS:
         setattr(runner, name, checkpoint["meta"].get(name, 0))
     _restore_loader(runner, checkpoint.get("loader"))
@@ -72,6 +72,14 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     lost = [name for name in checkpoint.get("hooks", {}) if name not in known]
     if lost:
         runner.logger.warning("the checkpoint has state of hooks that are not there any more: %s", ", ".join(lost))
+
+
+def _tell_changes(runner: BaseRunner, meta: Mapping[str, Any]) -> None:
+    for text in keep_changes(runner.optimizer, meta.get("hyperparameters", []), runner.configured):
+        runner.logger.warning("changed since the checkpoint and in force from now on: %s", text)
+    changes = config_changes(runner, meta["config"]) if meta.get("config") and runner.config else []
+    if changes:
+        runner.logger.warning("the config is not the checkpoint's: %s", "; ".join(changes))
 
 
 def _restore_loader(runner: BaseRunner, state: Any) -> None:
@@ -141,6 +149,20 @@ def _load_each(target: Any, state: Any) -> None:
             _load_each(value, part)
     else:
         target.load_state_dict(state)
+
+
+def load_weights(runner: BaseRunner, checkpoint: Mapping[str, Any], strict: bool = True) -> None:
+    """Load a checkpoint's weights; those that do not fit are an error, or, if not strict, left out and listed."""
+    weights = checkpoint.get("state_dict", checkpoint)
+    own = runner.model.state_dict()
+    missing, unexpected = _compare_keys(own, weights)
+    if missing or unexpected:
+        text = f"{_list('missing', missing)}{_list('not in the model', unexpected)}".removesuffix("; ")
+        if strict:
+            raise HooklineError(f"the checkpoint does not fit the model: {text}")
+        runner.logger.warning("weights that do not fit were left out: %s", text)
+        weights = {key: value for key, value in weights.items() if key in own and value.shape == own[key].shape}
+    runner.model.load_state_dict(weights, strict=strict)
 
 
 def _compare_keys(own: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[list[str], list[str]]:

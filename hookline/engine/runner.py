@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -14,8 +13,11 @@ from typing import Any, Literal
 import torch
 
 from hookline.checkpoint import CheckpointStore, load_checkpoint
-from hookline.engine.capture import restore, restore_hooks, restore_rng
+from hookline.engine.capture import load_weights, restore, restore_hooks, restore_rng
+from hookline.engine.changes import configured
 from hookline.engine.dispatch import Order
+from hookline.engine.environment import pick_device, seed_everything
+from hookline.engine.length import both_lengths, check_length, length_of
 from hookline.engine.loops import evaluate, training_batches
 from hookline.engine.metrics import Metric, Metrics
 from hookline.engine.registration import HookHost, HookOrConfig
@@ -47,10 +49,11 @@ class BaseRunner(HookHost):
         device: str | torch.device = "auto",
         resume: str | Path | None = None,
         load_from: str | Path | None = None,
+        load_strict: bool = True,
         hook_order: Order = "nested",
         config: Mapping[str, Any] | None = None,
     ) -> None:
-        _check_length(max_epochs, max_iters)
+        check_length(max_epochs, max_iters)
         if seed is not None:
             seed_everything(seed)
         self.seed = seed
@@ -62,15 +65,15 @@ class BaseRunner(HookHost):
             name: metric.to(self.device) if hasattr(metric, "to") else metric for name, metric in (metrics or {}).items()
         }
         self.work_dir = Path(work_dir) if work_dir is not None else Path("runs") / time.strftime("%Y%m%d-%H%M%S")
-        self.resume, self.load_from = resume, load_from
+        self.resume, self.load_from, self.load_strict = resume, load_from, load_strict
         self.config: Mapping[str, Any] = config if config is not None else {}
         self.logger = logging.getLogger("hookline")
         self.events = EventStorage(self)
 
         self.iter = self.epoch = self.inner_iter = self.batch_idx = self.optimizer_steps = 0
-        self.epoch_length = _length(train_loader)
+        self.epoch_length = length_of(train_loader)
         self.iter_limit = max_iters  # None when the run is measured in epochs
-        self.max_epochs, self.max_iters = _both_lengths(max_epochs, max_iters, self.epoch_length)
+        self.max_epochs, self.max_iters = both_lengths(max_epochs, max_iters, self.epoch_length)
         self.batch: Any = None
         self.outputs: dict[str, Any] = {}
         self.metrics = Metrics()
@@ -84,6 +87,7 @@ class BaseRunner(HookHost):
         self.seam = Seam()
         self.store = CheckpointStore(self.work_dir)
         self.saver: Callable[[str | None], Write] | None = None  # who writes checkpoints; set by the hook that does
+        self.configured: Any = None  # the optimizer's hyperparameters as the user gave them
         self.skip_batches = 0  # to be read and thrown away after a resume, where the loader keeps no position
         self._resumed_from: dict[str, Any] | None = None
         super().__init__(hook_order)
@@ -94,11 +98,14 @@ class BaseRunner(HookHost):
         sites = self.sites
         with Run(self, graceful=True):
             self._check_trainable()
+            if self.configured is None:
+                self.configured = configured(self.optimizer)
             self.stop_reason = None
             self.model.train()
             for call in sites.before_run:
                 call(self)
             self._load()
+            self._tell_what_cannot_resume()
             for call in sites.before_train:
                 call(self)
             step = make_step(self, "train_step")
@@ -149,10 +156,11 @@ class BaseRunner(HookHost):
         value = self.metrics.get(metric)
         if value is None or not math.isfinite(value):
             return False
-        best = self.best.get(metric)
+        key = metric if self.best.get(metric, {}).get("rule", rule) == rule else f"{metric} ({rule})"
+        best = self.best.get(key)
         if best is not None and best["iter"] != self.iter and not (value > best["value"] if rule == "greater" else value < best["value"]):
             return False
-        self.best[metric] = {"value": value, "epoch": self.epoch, "iter": self.iter}
+        self.best[key] = {"value": value, "epoch": self.epoch, "iter": self.iter, "rule": rule}
         return True
 
     @property
@@ -233,7 +241,7 @@ class BaseRunner(HookHost):
 
     def _load_weights(self, path: str | Path) -> None:
         checkpoint = load_checkpoint(path)
-        self.model.load_state_dict(checkpoint.get("state_dict", checkpoint))
+        load_weights(self, checkpoint, self.load_strict)
         self._call_after_load(checkpoint)
 
     def _call_after_load(self, checkpoint: dict[str, Any]) -> None:
@@ -252,46 +260,12 @@ class BaseRunner(HookHost):
         if self.optimizer is None and self.sites.optimize:
             raise HooklineError("there is no optimizer: pass optimizer=…")
 
+    def _tell_what_cannot_resume(self) -> None:
+        reason = getattr(self.train_loader, "not_resumable", None)
+        if reason is None and hasattr(self.train_loader, "__next__"):
+            reason = "it can be read only once"
+        if reason is not None and self.saver is not None:
+            self.logger.warning("this run could not be resumed exactly: train_loader (%s): %s", type(self.train_loader).__name__, reason)
+
     def _natural_end(self) -> str:
         return f"reached max_iters={self.iter_limit}" if self.iter_limit is not None else f"reached max_epochs={self.max_epochs}"
-
-
-def seed_everything(seed: int) -> None:
-    """Seed the random numbers of python, numpy and torch."""
-    import numpy as np
-
-    random.seed(seed)
-    np.random.seed(seed % 2**32)
-    torch.manual_seed(seed)
-
-
-def pick_device(device: str | torch.device) -> torch.device:
-    """A device; `auto` is the GPU if there is one."""
-    if device != "auto":
-        return torch.device(device)
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _check_length(max_epochs: int | None, max_iters: int | None) -> None:
-    if max_epochs is not None and max_iters is not None:
-        raise ValueError(f"the length of a run is max_epochs or max_iters, not both (got {max_epochs} and {max_iters})")
-    for name, value in (("max_epochs", max_epochs), ("max_iters", max_iters)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-            raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def _both_lengths(epochs: int | None, iters: int | None, epoch_length: int | None) -> tuple[int | None, int | None]:
-    """The length in epochs and in iterations; one is given, the other follows if an epoch's length is known."""
-    if epoch_length:
-        if epochs is not None:
-            return epochs, epochs * epoch_length
-        if iters is not None:
-            return -(-iters // epoch_length), iters
-    return epochs, iters
-
-
-def _length(loader: Any) -> int | None:
-    try:
-        return len(loader)
-    except TypeError:  # a loader over an iterable data set has __len__ and refuses to answer
-        return None

@@ -48,6 +48,7 @@ class EventStorage:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._series: dict[str, Series] = {}
+        self.recorded = 0  # how many scalars so far; whoever reports them can tell whether there are new ones
         self.listeners: list[Any] = []  # writers that take records as they come
 
     def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
@@ -58,6 +59,7 @@ class EventStorage:
         if isinstance(value, torch.Tensor):
             value = value.detach()
         series.pending.append(value)
+        self.recorded += 1
         if len(series.pending) >= PENDING:
             self.flush()
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import torch
 
-from hookline.checkpoint import CheckpointStore, Saver, publish, safe_name
+from hookline.checkpoint import INEXACT, CheckpointStore, Saver, check_name, publish, safe_name
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
 from hookline.engine.capture import capture
@@ -62,6 +62,7 @@ class CheckpointHook(BaseHook):
             self.filename_tmpl = "iter_{}.pth"
         if self.filename_tmpl.format(1) == self.filename_tmpl.format(2):
             raise ValueError(f"CheckpointHook: filename_tmpl needs a {{}} for the number, got {self.filename_tmpl!r}")
+        check_name(self.filename_tmpl.format(1))
         if self.save_param_scheduler is not None:
             self.save_scheduler = self.save_param_scheduler
         self._seconds = None if self.every is None else parse_duration(self.every)
@@ -113,7 +114,7 @@ class CheckpointHook(BaseHook):
     def on_exception(self, runner: BaseRunner) -> None:
         self._saver.wait()
         if runner.is_main and runner.iter:  # for looking at only: it is not the state between two iterations
-            runner.store.save(capture(runner), "exception.pth", step=runner.iter, epoch=runner.epoch, tags=["inexact"])
+            runner.store.save(capture(runner), "exception.pth", step=runner.iter, epoch=runner.epoch, tags=[INEXACT])
 
     def cleanup(self, runner: BaseRunner) -> None:
         runner.saver = None

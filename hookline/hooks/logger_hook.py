@@ -17,8 +17,8 @@ from hookline.events.jsonl import JSONLinesWriter
 class LoggerHook(BaseHook):
     """Report loss, learning rate, times and metrics every `interval` iterations and after each validation.
 
-    With `by_epoch` iterations are counted within the epoch. `ignore_last` leaves out the rest of an epoch that is shorter
-    than the interval. With `log_metric_by_epoch` validation results are filed under their epoch, else under the iteration.
+    With `by_epoch` iterations are counted within the epoch. `ignore_last` leaves out the rest of an epoch after its last
+    whole interval. With `log_metric_by_epoch` validation results are filed under their epoch, else under the iteration.
     """
 
     interval: int = 50
@@ -41,6 +41,7 @@ class LoggerHook(BaseHook):
         self._file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         runner.logger.addHandler(self._file)
         self._started = time.perf_counter()
+        self._reported = runner.events.recorded
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         if runner.resume is not None:
@@ -54,7 +55,8 @@ class LoggerHook(BaseHook):
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
         rest = runner.inner_iter % self.interval
-        if self.by_epoch and rest and not self.ignore_last:
+        whole_epoch = rest == runner.inner_iter  # an epoch shorter than the interval would otherwise never be reported
+        if self.by_epoch and rest and (whole_epoch or not self.ignore_last):
             self._report(runner, rest, done=0)
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
@@ -64,6 +66,8 @@ class LoggerHook(BaseHook):
         self._write("test", dict(runner.metrics), runner)
 
     def after_train(self, runner: BaseRunner) -> None:
+        if runner.events.recorded > self._reported:
+            self._report(runner, self.interval, done=0)
         seconds = time.perf_counter() - self._started
         runner.logger.info("stopped: %s, after %d iterations in %.1f s", runner.stop_reason, runner.iter, seconds)
 
@@ -81,6 +85,7 @@ class LoggerHook(BaseHook):
             rates = {"lr": runner.optimizer.param_groups[0]["lr"]} if runner.optimizer is not None else {}
         runner.events.put_scalars(rates, smoothing_hint=False)
         scalars = runner.events.means(count)
+        self._reported = runner.events.recorded
         for writer in (self._console, self._jsonl):
             writer.write_scalars("train", scalars, iter=runner.iter + done, epoch=runner.epoch + 1)
 

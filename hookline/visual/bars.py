@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 MEAN_COLOUR, MAX_COLOUR, MARK_COLOUR = "#0072b2", "#f0b37e", "#c1121f"  # distinct for colour-blind eyes too
 TOP, BOTTOM, RIGHT = 0.45, 0.55, 0.3  # inches around the bars
-LETTER = 0.075  # inches, enough for the letters of layers' names
+LETTER = 0.065  # inches, enough for the letters of layers' names
 
 
 def gradient_figure(flow: Mapping[str, tuple[float, float]], title: str, marked: Collection[str] = ()) -> Figure:

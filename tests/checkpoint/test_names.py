@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline.checkpoint.names import JOURNAL, LOCK, MANIFEST, check_name, is_temporary, safe_name, temporary_name
@@ -12,7 +12,21 @@ from hookline.errors import ConfigError
 
 @pytest.mark.parametrize(
     "name",
-    ["", ".", "..", "../x.pth", "/etc/passwd", "a/b.pth", "a\\b.pth", "a\0b", "a\nb.pth", "a\x1b[2J.pth", "a\udcff.pth", "x" * 256, "é" * 128],
+    [
+        "",
+        ".",
+        "..",
+        "../x.pth",
+        "/etc/passwd",
+        "a/b.pth",
+        "a\\b.pth",
+        "a\0b",
+        "a\nb.pth",
+        "a\x1b[2J.pth",
+        "a\udcff.pth",
+        "x" * 256,
+        "é" * 128,
+    ],
 )
 def test_names_that_lead_out_of_the_directory_or_hide_something_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="name"):
@@ -35,6 +49,7 @@ def test_only_our_own_temporary_files_are_recognised() -> None:
     assert not any(is_temporary(name) for name in (".hookline.tmp", "epoch_1.pth.tmp", ".hookline-mine.tmp", temporary_name() + "x"))
 
 
+@settings(deadline=None, max_examples=50)
 @given(st.text(max_size=60))
 def test_any_metric_name_becomes_part_of_a_name_in_the_directory(text: str) -> None:
     name = check_name(f"best_{safe_name(text)}.pth")

@@ -102,7 +102,7 @@ def test_every_kind_of_tensor_is_copied(tensor: torch.Tensor) -> None:
 
 
 def test_what_cannot_be_stored_is_refused_where_it_is_seen_and_not_in_the_writer() -> None:
-    with pytest.raises(ConfigError, match="hooks.MyHook.seen: a set"):
+    with pytest.raises(ConfigError, match=r"hooks\.MyHook\.seen: a set"):
         Snapshot().take({"hooks": {"MyHook": {"seen": {1, 2}}}})
 
 

@@ -72,7 +72,14 @@ def test_what_is_saved_is_listed_and_loaded(tmp_path: Path) -> None:
     assert store.entries() == [entry]
     assert store.latest() == entry
     assert store.verify("epoch_1.pth") == entry
-    assert (entry.name, entry.step, entry.epoch, entry.metrics, entry.tags, entry.finite) == ("epoch_1.pth", 7, 1, {"accuracy": 0.5}, ("first",), True)
+    assert (entry.name, entry.step, entry.epoch, entry.metrics, entry.tags, entry.finite) == (
+        "epoch_1.pth",
+        7,
+        1,
+        {"accuracy": 0.5},
+        ("first",),
+        True,
+    )
     assert before <= entry.time <= time.time()
     assert entry.versions["torch"] == torch.__version__
     assert entry.size == (store.directory / entry.name).stat().st_size

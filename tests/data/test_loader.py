@@ -272,7 +272,7 @@ def test_an_empty_data_set_is_refused():
 def test_a_stream_is_loaded_but_says_that_it_cannot_be_resumed():
     loader = make_loader(Stream(), 4)
     assert not loader.resumable
-    assert "starts again" in loader.not_resumable
+    assert "read again and skipped" in loader.not_resumable
     assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     with pytest.raises(TypeError):
         len(loader)

@@ -38,7 +38,7 @@ class BaseTrainer(Runner):
         return cls(load_config(config, overrides))
 
     def register_hooks(self, hooks: Iterable[HookOrConfig]) -> None:
-        if not vars(self.services):  # the hooks of the config come next, and may ask for these by name
+        if "visualizer" not in vars(self.services):  # the hooks of the config come next, and may ask for these by name
             self.register_service("checkpoints_dir", self.work_dir)
             self.register_service("logs_dir", self.work_dir)
             self.register_service("visualization_dir", self.work_dir / "visualizations")

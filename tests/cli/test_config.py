@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hookline.cli.main import main
+from hookline.config import load_config
+from tests.cli.helpers import ROOT, write_config
+
+
+def test_the_resolved_config_is_printed_and_loads_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = write_config(tmp_path)
+    overrides = ["optimizer.lr=1e-3", "model.dropout=0.5", "hooks.eval=null"]
+    assert main(["config", config, *overrides]) == 0
+    (tmp_path / "again.yaml").write_text(capsys.readouterr().out)
+    assert load_config(tmp_path / "again.yaml") == load_config(config, overrides)
+
+
+def test_secrets_are_masked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", write_config(tmp_path, "  - {type: LoggerHook, api_key: abc123}\n")]) == 2
+    shown = capsys.readouterr()
+    assert yaml.safe_load(shown.out)["hooks"][1]["api_key"] == "***"
+    assert "unknown parameter 'api_key'" in shown.err
+    assert "abc123" not in shown.out + shown.err
+
+
+def test_checking_a_good_config_says_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", write_config(tmp_path), "--check"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_checking_a_broken_config_lists_all_that_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", write_config(tmp_path, "sede: 3\n"), "model.widht=3", "--check"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "config.yaml:10: sede: unknown key; did you mean 'seed'?" in shown.err
+    assert "did you mean 'width'?" in shown.err
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("configs/*.yaml")), ids=lambda path: path.name)
+def test_the_configs_of_the_repository_are_good(path: Path) -> None:
+    assert main(["config", str(path), "--check"]) == 0

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hookline.cli.main import main
+from hookline.runner import Runner
+from tests.cli.helpers import write_config
+
+HOOKS = """\
+  - {type: IterTimerHook, name: twin, priority: 10}
+  - {type: IterTimerHook, priority: LOW}
+"""
+OWN = """
+from hookline import BaseHook
+
+class Chooser(BaseHook):
+    def __init__(self) -> None:
+        self.priority = 33
+
+    def before_run(self, runner): ...
+
+class Idle(BaseHook):
+    pass
+"""
+
+
+def planned(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    assert main(["plan", *arguments, "--json"]) == 0
+    result: dict[str, object] = json.loads(capsys.readouterr().out)
+    return result
+
+
+@pytest.mark.parametrize("order", ["nested", "flat"])
+def test_the_plan_is_what_the_runner_would_do(order: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    overrides = [f"hook_order={order}", "hooks.eval=null"]
+    plan = planned([write_config(tmp_path, HOOKS), *overrides], capsys)
+    runner = Runner.from_config(tmp_path / "config.yaml", overrides)
+    assert plan["hook_order"] == order
+    assert plan["sites"] == {site: [hook.name for hook in hooks] for site, hooks in runner.sites.plan.items()}
+
+
+def test_every_hook_says_where_it_and_its_priority_come_from(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = write_config(tmp_path, HOOKS)
+    hooks = {hook["name"]: hook for hook in planned([config, "hooks.eval.interval=2"], capsys)["hooks"]}  # type: ignore[attr-defined]
+    assert hooks["OptimizerHook"]["origin"] == "default hook"
+    assert hooks["OptimizerHook"]["priority_from"] == "class"
+    assert hooks["twin"] == {
+        "name": "twin",
+        "type": "IterTimerHook",
+        "priority": 10,
+        "priority_from": "config",
+        "registered": 4,
+        "origin": f"{config}:10",
+    }
+    assert hooks["IterTimerHook"]["priority_from"] == "config"  # said there, even if the class would say the same
+    assert hooks["EvalHook"]["origin"] == "command line"
+
+
+def test_the_table_shows_sites_hooks_and_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = write_config(tmp_path, HOOKS)
+    assert main(["plan", config]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0][:2] == ["hook_order:", "nested"]
+    first = next(index for index, line in enumerate(lines) if line[:1] == ["before_train_iter"])
+    assert lines[first] == ["before_train_iter", "1", "twin", "VERY_HIGH", "10", "(config)", "5", f"{config}:10"]
+    assert lines[first + 1] == ["2", "IterTimerHook", "LOW", "70", "(config)", "6", f"{config}:11"]
+
+
+def test_a_hook_that_sets_its_own_priority_and_one_without_sites_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = f"own_{tmp_path.name}"
+    (tmp_path / f"{name}.py").write_text(OWN)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert main(["plan", write_config(tmp_path, f"  - {name}.Chooser\n  - {{type: {name}.Idle, name: lazy}}\n")]) == 0
+    text = capsys.readouterr().out
+    assert "33 (constructor)" in text
+    assert "at no site: lazy" in text
+
+
+def test_planning_needs_no_data_and_makes_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = write_config(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    assert planned([config, "dataset={type: mnist, root: /no/such/folder}"], capsys)["sites"]
+    assert set(tmp_path.rglob("*")) == before
+
+
+def test_a_broken_config_has_no_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", write_config(tmp_path, "  - {type: LogerHook}\n")]) == 2
+    assert "config.yaml:10: hooks[1].type: unknown hook 'LogerHook'; did you mean 'LoggerHook'?" in capsys.readouterr().err
+
+
+def test_two_owners_of_a_site_have_a_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", write_config(tmp_path, "  - OptimizerHook\n  - OptimizerHook\n")]) == 2
+    assert "config.yaml:8: hooks: OptimizerHook_2 and OptimizerHook both own 'optimize'" in capsys.readouterr().err

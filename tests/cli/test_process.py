@@ -1,0 +1,84 @@
+"""The command as users have it: processes of their own, stopped by signals."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from hookline.checkpoint import CheckpointStore
+from tests.cli.helpers import ROOT, command, wait_for, write_config
+
+SLEEPER = """
+import time
+from hookline import BaseHook
+
+class Sleeper(BaseHook):
+    def after_train_iter(self, runner):
+        print("asleep", flush=True)
+        time.sleep(600)
+"""
+
+
+def test_the_demo_cut_short_leaves_everything_and_is_tested(tmp_path: Path) -> None:
+    arguments = (str(ROOT / "configs" / "digits.yaml"), "--work-dir", "run", "model.width=8")
+    process = command("train", *arguments, "training.epochs=2", cwd=tmp_path)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert "train  epoch 1/2  10/20  loss" in out
+    assert "val  epoch 2  accuracy" in out
+    assert "reached max_epochs=2: 2 epochs, 40 iterations" in out
+    assert {"config.yaml", "log.jsonl", "last.pth", "best_accuracy.pth", "epoch_2.pth"} <= {
+        path.name for path in (tmp_path / "run").iterdir()
+    }
+    process = command("test", *arguments, "--json", cwd=tmp_path)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert json.loads(out)["metrics"]["accuracy"] > 0.1
+
+
+@pytest.mark.slow
+def test_the_demo_reaches_97_percent(tmp_path: Path) -> None:
+    process = command("train", str(ROOT / "configs" / "digits.yaml"), "--work-dir", str(tmp_path / "run"))
+    _, err = process.communicate(timeout=300)
+    assert (process.returncode, err) == (0, "")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert [row["accuracy"] for row in rows if row["mode"] == "val"][-1] >= 0.97
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_training_with_a_checkpoint_from_which_it_goes_on(signum: int, code: int, tmp_path: Path) -> None:
+    config = write_config(tmp_path)
+    process = command("train", config, "training.epochs=100000", "hooks.checkpoint.interval=100000")
+    wait_for(process, "val  epoch 2")
+    process.send_signal(signum)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert f"interrupted by {signal.Signals(signum).name}: " in out
+    assert "Traceback" not in err
+    assert "--resume` continues" in err
+    step = CheckpointStore(tmp_path / "run").entries()[-1].step
+    assert step >= 10
+    process = command("train", config, f"training.epochs={step // 5 + 1}", "--resume")
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert re.search(rf"resumed at epoch \d+, iteration {step}\b", out)
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_second_signal_ends_it_at_once(signum: int, code: int, tmp_path: Path) -> None:
+    (tmp_path / "sleeper.py").write_text(SLEEPER)
+    process = command("train", write_config(tmp_path, "  - sleeper.Sleeper\n"), cwd=tmp_path)
+    wait_for(process, "asleep")
+    process.send_signal(signum)
+    wait_for(process, "once more stops at once")
+    sent = time.monotonic()
+    process.send_signal(signum)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert time.monotonic() - sent < 5  # a second, on a machine that is not busy
+    assert "Traceback" not in err

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hookline.checkpoint import CheckpointStore
+from hookline.cli.main import main
+from tests.cli.helpers import write_config
+
+
+@pytest.fixture
+def trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """A config with which a model has been trained."""
+    config = write_config(tmp_path)
+    assert main(["train", config, "training.epochs=2"]) == 0
+    capsys.readouterr()
+    return config
+
+
+def test_the_best_checkpoint_is_tested_by_default(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", trained]) == 0
+    text = capsys.readouterr().out
+    assert "best_accuracy.pth" in text
+    assert "accuracy 0." in text
+    assert "test_loss" in text
+
+
+def test_json_stands_alone_and_the_split_is_chosen(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", trained, "--json", "--split", "val", "--checkpoint", "last"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["checkpoint"] == str(tmp_path / "run" / "last.pth")
+    assert result["split"] == "val"
+    assert result["metrics"] == CheckpointStore(tmp_path / "run").entries()[-1].metrics
+
+
+@pytest.mark.parametrize("which", ["epoch_1", "epoch_1.pth", "{run}/epoch_1.pth"])
+def test_a_checkpoint_is_named_by_itself_or_by_its_path(
+    which: str, trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["test", trained, "--json", "--checkpoint", which.format(run=tmp_path / "run")]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint"] == str(tmp_path / "run" / "epoch_1.pth")
+
+
+def test_testing_leaves_no_trace_and_may_go_on_beside_training(trained: str, tmp_path: Path) -> None:
+    files = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    store = CheckpointStore(tmp_path / "run")
+    store.lock()
+    assert main(["test", trained]) == 0
+    store.unlock()
+    lock = tmp_path / "run" / ".hookline.lock"
+    assert {path: path.read_bytes() for path in (tmp_path / "run").iterdir() if path != lock} == {
+        path: content for path, content in files.items() if path != lock
+    }
+
+
+def test_an_unknown_checkpoint_is_a_mistake_with_the_nearest_one(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", trained, "--checkpoint", "epoch_11.pth"]) == 2
+    assert "did you mean 'epoch_1.pth'?" in capsys.readouterr().err
+
+
+def test_nothing_trained_yet_is_a_mistake_and_makes_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", write_config(tmp_path)]) == 2
+    assert f"there is no checkpoint 'last' in {tmp_path / 'run'}" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_checkpoints_the_weights_of_load_from_are_tested(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    weights = str(tmp_path / "run" / "epoch_1.pth")
+    assert main(["test", trained, f"load_from={weights}", "--work-dir", str(tmp_path / "other"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint"] == weights
+
+
+def test_several_best_checkpoints_must_be_named(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = CheckpointStore(tmp_path / "run")
+    store.prepare()
+    store.save(store.load("last.pth"), "best_f1.pth", step=11, epoch=3)
+    store.unlock()
+    assert main(["test", trained]) == 2
+    assert "several" in capsys.readouterr().err
+    assert main(["test", trained, "--checkpoint", "best_f1"]) == 0
+
+
+def test_data_that_is_not_there_is_a_mistake_with_a_place(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["test", trained, "dataset={train: {type: digits}, val: {type: digits, split: val}}"]) == 2
+    text = capsys.readouterr().err
+    assert text == "command line: dataset: there is no test data; --split val is possible\n"
+
+
+def test_a_damaged_checkpoint_is_a_mistake_in_a_line(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run" / "best_accuracy.pth"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.unlink()
+    path.write_bytes(content)
+    assert main(["test", trained]) == 2
+    text = capsys.readouterr().err
+    assert str(path) in text
+    assert "Traceback" not in text
