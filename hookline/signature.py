@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections.abc
+import dataclasses
 import inspect
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -120,4 +122,20 @@ def _hints(cls: Callable[..., Any]) -> dict[str, Any]:
     try:
         return typing.get_type_hints(target)
     except Exception:  # a hint that names something absent at run time tells us nothing; all values pass then
+        if dataclasses.is_dataclass(cls):
+            return _field_hints(cls)
         return {name: hint for name, hint in getattr(target, "__annotations__", {}).items() if not isinstance(hint, str)}
+
+
+def _field_hints(cls: Any) -> dict[str, Any]:
+    """The hints of a dataclass whose fields come from several modules: each is read where it was written."""
+    hints: dict[str, Any] = {}
+    for base in reversed(cls.__mro__):
+        names = vars(sys.modules[base.__module__])
+        for name, hint in vars(base).get("__annotations__", {}).items():
+            if name in cls.__dataclass_fields__:
+                try:
+                    hints.update(typing.get_type_hints(types.SimpleNamespace(__annotations__={name: hint}), names))
+                except Exception:  # as above
+                    hints.pop(name, None)
+    return hints

@@ -73,10 +73,10 @@ def deserialize(stream: BinaryIO, name: str) -> dict[str, Any]:
 def is_finite(weights: Any) -> bool:
     """Whether all tensors in a nested structure are free of NaN and infinity.
 
-    An attention mask, zeros and -inf and nothing else, is a constant and passes.
+    An attention mask, a matrix of zeros and -inf and nothing else, is a constant and passes.
     """
-    suspects = [_dense(tensor) for _, tensor in tensors(weights)]
-    floats = [tensor for tensor in suspects if tensor.numel() and tensor.is_floating_point()]
+    floats = [_numbers(tensor) for _, tensor in tensors(weights) if tensor.is_floating_point() or tensor.is_complex()]
+    floats = [tensor for tensor in floats if tensor.numel()]
     extremes = [torch.stack(torch.aminmax(tensor)).double().cpu() for tensor in floats]  # NaN wins in both
     if not extremes or bool(torch.stack(extremes).isfinite().all()):
         return True
@@ -91,7 +91,7 @@ def needed_bytes(checkpoint: Mapping[str, Any]) -> int:
         if tensor.layout is torch.strided:
             storages[tensor.device, tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
         else:
-            storages[tensor.device, -count] = _dense(tensor).nbytes
+            storages[tensor.device, -count] = _numbers(tensor).nbytes
     return sum(storages.values()) + 512 * count + (1 << 16)
 
 
@@ -137,20 +137,21 @@ def _plain(value: Any, path: Path, outer: tuple[int, ...], problems: list[Proble
     return None
 
 
-def _dense(tensor: Tensor) -> Tensor:
-    """The numbers of a tensor in a form that every reduction knows."""
+def _numbers(tensor: Tensor) -> Tensor:
+    """The numbers of a tensor in a form that every reduction knows; flat unless it is an ordinary one."""
     tensor = tensor.detach()
     if tensor.layout is torch.sparse_coo:
         tensor = tensor.coalesce().values()
     elif tensor.layout is not torch.strided:
         tensor = tensor.values()
     if tensor.is_complex():
-        return torch.view_as_real(tensor.resolve_conj())
+        return torch.view_as_real(tensor.resolve_conj()).flatten()
     return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor
 
 
 def _is_mask(tensor: Tensor) -> bool:
-    return bool(torch.isneginf(tensor).logical_or(tensor == 0).all()) and bool((tensor == 0).any())
+    zero = tensor == 0
+    return tensor.dim() > 1 and bool(zero.any()) and bool((zero | (tensor == -torch.inf)).all())
 
 
 def _reason(error: Exception) -> str:

@@ -126,6 +126,21 @@ def _show_config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--check", action="store_true", help="print nothing but what is wrong")
 
 
+def _ckpt(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("ls", "show", "verify", "publish", "diff"), help="what to do")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a checkpoint, or a work directory; two of them for diff")
+    parser.add_argument("--format", choices=("safetensors", "pth"), default="safetensors", help="to publish in (default: safetensors)")
+    parser.add_argument("-o", "--output", metavar="STEM", help="where to publish; a hash and the suffix are added")
+    _json(parser)
+
+
+def _verify_resume(parser: argparse.ArgumentParser) -> None:
+    _config(parser)
+    parser.add_argument("--kills", type=int, default=5, metavar="N", help="how often to kill the run (default: 5)")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments at which it is killed (default: 0)")
+    parser.add_argument("--work-dir", metavar="DIR", help="keep both runs here (default: a temporary directory)")
+
+
 def _sites(parser: argparse.ArgumentParser) -> None:
     """It takes none."""
 
@@ -172,6 +187,25 @@ Ctrl-C or SIGTERM finishes the iteration, saves and stops; a second one stops at
   hookline hooks CheckpointHook
   hookline hooks my_project.hooks.MyHook""",
         _hooks,
+    ),
+    "ckpt": Command(
+        "hookline.cli.ckpt",
+        "list, show, verify, publish or compare checkpoints",
+        """examples:
+  hookline ckpt ls runs/digits                           names, epochs, sizes, metrics
+  hookline ckpt show runs/digits/last.pth                what a file holds
+  hookline ckpt verify runs/digits                       every checksum; exit code 1 if one is wrong
+  hookline ckpt publish runs/digits/best_accuracy.pth    the weights alone (averaged ones if there are any)
+  hookline ckpt diff runs/a/last.pth runs/b/last.pth     what differs; exit code 1 if anything does""",
+        _ckpt,
+    ),
+    "verify-resume": Command(
+        "hookline.cli.verify_resume",
+        "kill a run again and again, and say whether it ends as it would have without",
+        """examples:
+  hookline verify-resume configs/digits.yaml
+  hookline verify-resume configs/digits.yaml training.epochs=3 --kills 20""",
+        _verify_resume,
     ),
     "sites": Command("hookline.cli.sites", "list all sites: the moments of a run at which hooks are called", "", _sites),
     "config": Command(

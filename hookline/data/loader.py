@@ -157,7 +157,7 @@ class StreamLoader:
     """Batches of an IterableDataset, in whatever order it gives its samples; it cannot begin in the middle."""
 
     resumable = False
-    not_resumable: str | None = "an IterableDataset has no positions to go on from: what an interrupted epoch has read is read again and skipped"
+    not_resumable: str | None = "an IterableDataset has no positions: what an interrupted epoch has read is read again and skipped"
     batches_done = 0
 
     def __init__(self, dataset: IterableDataset[Any], seed: int = 0, **options: Any) -> None:

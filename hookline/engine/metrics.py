@@ -8,9 +8,10 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 
-from hookline.errors import suggest
+from hookline.errors import ConfigError, suggest
 
 D = TypeVar("D")
+Rule = Literal["greater", "less"]
 
 
 class Metric(Protocol):
@@ -38,14 +39,42 @@ class Metrics(dict[str, float]):
         return default if found is None else self[found]
 
 
-def find_name(name: str, known: Any) -> str | None:
+def find_name(name: str, known: Iterable[str]) -> str | None:
     """The name under which a metric is kept, whichever of its names is given."""
-    names = set(known)
-    bare = name.removeprefix("val_").removeprefix("val/")
-    for candidate in (name, name.replace("/", "_"), bare, f"val_{bare}"):
-        if candidate in names:
-            return candidate
-    return None
+    names = list(known)
+    if name in names:
+        return name
+    return next((other for other in names if _plain(other) == _plain(name)), None)
+
+
+def _plain(name: str) -> str:
+    bare = name.replace("/", "_").removeprefix("val_")
+    return "accuracy" if bare == "acc" else bare
+
+
+def choose_metric(wanted: str, measured: Iterable[str], default: str | None = None) -> str | None:
+    """The metric to go by: the wanted one; the first one for `auto` and for a default that is not measured. None: there is none."""
+    names = list(measured)
+    if wanted in ("auto", default) and find_name(wanted, names) is None:
+        return names[0] if names else None
+    return None if find_name(wanted, names) is None else wanted
+
+
+def check_metric_name(who: str, wanted: str, measured: Iterable[str] | None, default: str | None = None) -> str | None:
+    """ConfigError, with what there is, if a metric will not be measured; the one chosen instead, where that is to be told."""
+    names = list(measured or ())
+    chosen = choose_metric(wanted, names, default)
+    if measured is None or chosen == wanted or any(wanted.startswith(f"{name}_") for name in names):
+        return None  # known only after the validation, or right, or one of the elements of a metric that has several
+    if chosen is None:
+        hint = suggest(wanted, names)
+        raise ConfigError(f"{who}: no metric {wanted!r} is measured; there is {', '.join(names)}{hint if 'mean' in hint else ''}")
+    return chosen
+
+
+def rule_for(name: str, rule: Rule, greater_keys: Iterable[str] = (), less_keys: Iterable[str] = ()) -> Rule:
+    """Which way a metric gets better: `less` if that is said, else as its name tells, else as is said."""
+    return "less" if rule == "less" else better_when(name, greater_keys, less_keys) or rule
 
 
 # Parts of metric names that tell whether more or less of it is better.
@@ -71,7 +100,7 @@ GREATER = (
 LESS = ("loss", "error", "err", "mae", "mse", "rmse", "perplexity", "ppl", "wer", "cer", "fid", "nll")
 
 
-def better_when(name: str, greater_keys: Iterable[str] = (), less_keys: Iterable[str] = ()) -> Literal["greater", "less"] | None:
+def better_when(name: str, greater_keys: Iterable[str] = (), less_keys: Iterable[str] = ()) -> Rule | None:
     """Whether a metric is better when it is greater or less, judged by its name; given keys come first. None: unknown."""
     for key, rule in [(key, "greater") for key in greater_keys] + [(key, "less") for key in less_keys]:
         if key in name:

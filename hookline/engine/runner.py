@@ -17,8 +17,9 @@ from hookline.engine.capture import load_weights, restore, restore_hooks, restor
 from hookline.engine.changes import configured
 from hookline.engine.dispatch import Order
 from hookline.engine.environment import pick_device, seed_everything
+from hookline.engine.evaluation import Evaluation, evaluate
 from hookline.engine.length import both_lengths, check_length, length_of
-from hookline.engine.loops import evaluate, training_batches
+from hookline.engine.loops import training_batches
 from hookline.engine.metrics import Metric, Metrics
 from hookline.engine.registration import HookHost, HookOrConfig
 from hookline.engine.run import Run
@@ -82,11 +83,15 @@ class BaseRunner(HookHost):
         self.exception: BaseException | None = None
         self.stop_reason: str | None = None
         self.accumulating = False  # gradients of several iterations are being added up
+        self.used_rates: dict[str, float] | None = None  # the step's learning rates, if a hook has changed them since
         self.running = False
+        self.passed_over: set[tuple[int, int]] = set()  # batches not to be trained on, as (epoch, index)
 
+        self.evaluation = Evaluation()
         self.seam = Seam()
         self.store = CheckpointStore(self.work_dir)
         self.saver: Callable[[str | None], Write] | None = None  # who writes checkpoints; set by the hook that does
+        self.wait_for_saves: Callable[[], object] = lambda: None  # returns when what was saved is on disk; set by the same
         self.configured: Any = None  # the optimizer's hyperparameters as the user gave them
         self.skip_batches = 0  # to be read and thrown away after a resume, where the loader keeps no position
         self._resumed_from: dict[str, Any] | None = None
@@ -163,6 +168,22 @@ class BaseRunner(HookHost):
         self.best[key] = {"value": value, "epoch": self.epoch, "iter": self.iter, "rule": rule}
         return True
 
+    def continue_from(self, checkpoint: dict[str, Any]) -> None:
+        """Put the run where a checkpoint was taken; training goes on from there with its next epoch, or rest of one."""
+        restore(self, checkpoint)
+        self._resumed_from = checkpoint
+        self._call_after_load(checkpoint)
+
+    def load_weights(self, checkpoint: dict[str, Any]) -> None:
+        """Take the weights alone from a checkpoint; hooks take what is theirs of it (`after_load_checkpoint`)."""
+        load_weights(self, checkpoint, self.load_strict)
+        self._call_after_load(checkpoint)
+
+    @property
+    def resuming(self) -> bool:
+        """Whether the run was just put where a checkpoint was taken, and no iteration has followed yet."""
+        return self._resumed_from is not None
+
     @property
     def loss(self) -> Any:
         """The loss of the current iteration, still a tensor."""
@@ -188,13 +209,13 @@ class BaseRunner(HookHost):
                 if hasattr(target, "set_epoch"):
                     target.set_epoch(self.epoch)
         skip, self.skip_batches = self.skip_batches, 0
-        return self._on_device(itertools.islice(loader, skip, None) if skip else loader)
+        return self.on_device(itertools.islice(loader, skip, None) if skip else loader)
 
-    def evaluation_batches(self, mode: Literal["val", "test"]) -> Iterable[Any]:
-        loader = self.val_loader if mode == "val" else self.test_loader
-        if loader is None:
-            raise HooklineError(f"there is no {mode}_loader to evaluate on")
-        return self._on_device(loader)
+    def on_device(self, batches: Iterable[Any]) -> Iterable[Any]:
+        """The batches, moved to the runner's device."""
+        if self.device.type == "cpu":
+            return batches
+        return (move(batch, self.device) for batch in batches)
 
     def evaluation_step(self, mode: Literal["val", "test"]) -> Step:
         return make_step(self, f"{mode}_step")
@@ -206,17 +227,12 @@ class BaseRunner(HookHost):
             restore_hooks(self, checkpoint)
             restore_rng(checkpoint["rng"])
 
-    def _on_device(self, batches: Iterable[Any]) -> Iterable[Any]:
-        if self.device.type == "cpu":
-            return batches
-        return (move(batch, self.device) for batch in batches)
-
     def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
         with Run(self):
             for call in self.sites.before_run:
                 call(self)
             if self.load_from is not None and self.iter == 0:
-                self._load_weights(self.load_from)
+                self.load_weights(load_checkpoint(self.load_from))
             metrics = evaluate(self, mode)
             for call in self.sites.after_run:
                 call(self)
@@ -232,17 +248,10 @@ class BaseRunner(HookHost):
             checkpoint = load_checkpoint(self.resume)
         if checkpoint is None:
             if self.load_from is not None:
-                self._load_weights(self.load_from)
+                self.load_weights(load_checkpoint(self.load_from))
             return
-        restore(self, checkpoint)
-        self._resumed_from = checkpoint
+        self.continue_from(checkpoint)
         self.logger.info("resumed at epoch %d, iteration %d", self.epoch + 1, self.iter)
-        self._call_after_load(checkpoint)
-
-    def _load_weights(self, path: str | Path) -> None:
-        checkpoint = load_checkpoint(path)
-        load_weights(self, checkpoint, self.load_strict)
-        self._call_after_load(checkpoint)
 
     def _call_after_load(self, checkpoint: dict[str, Any]) -> None:
         self.checkpoint = checkpoint

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hookline.engine.capture import capture
-from hookline.engine.loops import evaluate
+from hookline.engine.evaluation import evaluate
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -23,6 +23,7 @@ class Seam:
         self._writes: list[Write] = []
         self._stop: str | None = None
         self._calls: list[Callable[[], object]] = []
+        self._back: Callable[[], object] | None = None
 
     def call_next(self, function: Callable[[], object]) -> None:
         """Have a function called at the next seam, before all else; a background thread reports its failure so."""
@@ -40,6 +41,36 @@ class Seam:
     def request_stop(self, reason: str) -> None:
         self._stop = self._stop or reason  # the first reason is the cause
         self.pending = True
+
+    def request_go_back(self, function: Callable[[], object]) -> None:
+        """Have a function put the run back to an earlier state as soon as this iteration is over."""
+        self._back = self._back or function
+        self.pending = True
+
+    def go_back(self) -> bool:
+        """Put the run back if that was asked for; what else was asked for in the iteration that went wrong is forgotten."""
+        if self._back is None:
+            return False
+        function, self._back = self._back, None
+        self._validate, self._writes = False, []
+        self.pending = bool(self._stop or self._calls)
+        function()
+        return True
+
+    def settle_before_training(self, runner: BaseRunner) -> None:
+        """Do what was asked for before the first iteration.
+
+        A resumed run may be validated to be looked at, but nothing follows from it: what did, if anything, followed when the
+        run first came here. Its saves wait until its state is whole again.
+        """
+        if not runner.resuming:
+            self.settle(runner)
+            return
+        writes, stop, best = list(self._writes), self._stop, dict(runner.best)
+        self.validate(runner)
+        self._writes, self._stop, runner.best = writes, None, best
+        runner.stop_reason = stop
+        self.pending = bool(self._writes or self._calls)
 
     def validate(self, runner: BaseRunner) -> None:
         """Validate if that was asked for; what the validation's hooks ask for waits like the rest."""

@@ -20,6 +20,7 @@ class ProgressBar(Progress):
     """Epoch, bar, rate, remaining time, and the latest scalars."""
 
     def __init__(self, run: RunProgress) -> None:
+        self._run = run  # first: rich renders while it is set up
         super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -30,7 +31,6 @@ class ProgressBar(Progress):
             refresh_per_second=4,
             transient=True,
         )
-        self._run = run
         self._task = self.add_task("epoch 1", total=run.max_iters, rate="", scalars="")
         self.start()
 

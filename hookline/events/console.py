@@ -22,6 +22,14 @@ class Progress(Protocol):
     max_iters: int | None
 
 
+class PlainHandler(logging.StreamHandler[Any]):
+    """Lines to a stream; nobody reading them any more (`| head`) is no error."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        if not isinstance(sys.exc_info()[1], BrokenPipeError):
+            super().handleError(record)
+
+
 @WRITERS.register("console")
 class ConsoleWriter(Writer):
     """Sends lines to the `hookline` logger and, on a terminal, keeps a progress bar below them."""
@@ -64,7 +72,7 @@ class ConsoleWriter(Writer):
             self._bar = ProgressBar(self._progress)
             self._handler = self._bar.handler()
         else:
-            self._handler = logging.StreamHandler(sys.stdout)
+            self._handler = PlainHandler(sys.stdout)
             self._handler.setFormatter(logging.Formatter("%(message)s"))
         self._logger.addHandler(self._handler)
         self._logger.setLevel(logging.INFO)

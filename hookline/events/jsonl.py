@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -38,6 +39,14 @@ class JSONLinesWriter(Writer):
             partial.replace(self.path)
             self._file = self.path.open("a", encoding="utf-8")
         return len(rows) - len(kept)
+
+    def set_aside(self) -> None:
+        """Keep the rows of an earlier run under another name (`log.1.jsonl`) and begin anew."""
+        if self.path.stat().st_size:
+            numbered = (self.path.with_name(f"{self.path.stem}.{number}{self.path.suffix}") for number in itertools.count(1))
+            self._file.close()
+            self.path.rename(next(path for path in numbered if not path.exists()))
+            self._file = self.path.open("a", encoding="utf-8")
 
     def close(self) -> None:
         self._file.close()

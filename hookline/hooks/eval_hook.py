@@ -1,44 +1,63 @@
-"""When to validate, and what counts as the best result."""
+"""When to validate, on what, and what counts as the best result."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
+
+from hookline.data import DATASETS, make_loader
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.engine.metrics import check_metric_name, choose_metric, rule_for
+
+DEFAULT_METRIC = "accuracy"
 
 
 @HOOKS.register()
 @dataclass
 class EvalHook(BaseHook):
-    """Ask for validation every `interval` epochs (or iterations), from `start` on; keep the best result.
+    """Ask for validation every `interval` epochs (or iterations), from `start` on; keep the best result in `metric`.
 
-    A run that starts, or resumes, at or after `start` is validated before training goes on, if `start` is not 0.
+    `dataloader` is a loader (the runner's if None), or several by name, whose metrics get the name as a prefix; in a config a
+    loader is `{dataset: {type: …}, batch_size: …}`. A run that resumes at or after a `start` above 0 is validated before it goes
+    on. `metric`, or `save_best` as text, names the metric of the best model, `auto` for the first one. `test_fn(model, loader)`
+    replaces the pass over the data and returns metrics by name, or predictions for the data set's own `evaluate`; without
+    it the predictions are kept for a data set that has `evaluate`, unless `efficient_test`.
     """
 
     dataloader: Any = None
     interval: int = 1
     by_epoch: bool = True
     start: int = 0
-    save_best: bool = True
-    metric: str = "accuracy"
+    save_best: bool | str = True
+    metric: str = DEFAULT_METRIC
     rule: Literal["greater", "less"] = "greater"
+    efficient_test: bool = False
+    test_fn: Callable[[torch.nn.Module, Any], Any] | None = None
 
     priority = Priority.LOW
 
     def __post_init__(self) -> None:
         if self.interval < 1:
             raise ValueError(f"EvalHook: interval must be at least 1, got {self.interval}")
-        if self.dataloader is not None and not isinstance(self.dataloader, Iterable):
-            raise TypeError(f"EvalHook: dataloader must be iterable, got {type(self.dataloader).__name__}")
+        if self.test_fn is not None and not callable(self.test_fn):
+            raise TypeError(f"EvalHook: test_fn must be a function of a model and a loader, got {self.test_fn!r}")
+        if isinstance(self.save_best, str):
+            self.metric, self.save_best = self.save_best, True
+        self.dataloader = _loaders(self.dataloader)
         self.leave_alone("after_train_iter" if self.by_epoch else "after_train_epoch")
 
     def before_run(self, runner: BaseRunner) -> None:
         if self.dataloader is not None:
             runner.val_loader = self.dataloader
+        runner.evaluation.test_fn, runner.evaluation.efficient_test = self.test_fn, self.efficient_test
 
     def before_train(self, runner: BaseRunner) -> None:
+        chosen = check_metric_name(self.name, self.metric, runner.evaluation.names(runner), DEFAULT_METRIC)
+        if chosen is not None:
+            runner.logger.info("%s: the best result is the one with the best %s", self.name, chosen)
         position = runner.epoch if self.by_epoch else runner.iter
         if self.start and position >= self.start and not runner.is_finished():
             runner.request_validate()
@@ -52,5 +71,41 @@ class EvalHook(BaseHook):
             runner.request_validate()
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
-        if runner.improved(self.metric, self.rule) and self.save_best and runner.saver is not None:
-            runner.request_save(f"best_{self.metric}")
+        metric = choose_metric(self.metric, runner.metrics, DEFAULT_METRIC)
+        if metric is not None and runner.improved(metric, rule_for(metric, self.rule)) and self.save_best and runner.saver is not None:
+            runner.request_save(f"best_{metric}")
+
+
+@HOOKS.register()
+@dataclass
+class DistEvalHook(EvalHook):
+    """The same for a distributed run: each process validates its share; before that all take over the first one's BN statistics."""
+
+    broadcast_bn_buffer: bool = True
+
+    ranks = "collective"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.broadcast_bn_buffer:
+            self.leave_alone("before_val_epoch")
+
+    def before_val_epoch(self, runner: BaseRunner) -> None:
+        if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
+            return
+        for module in runner.model.modules():
+            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
+                for statistic in (module.running_mean, module.running_var):
+                    if statistic is not None:
+                        torch.distributed.broadcast(statistic, 0)
+
+
+def _loaders(given: Any) -> Any:
+    """Loaders from what was given: a loader, the config of one, or a mapping with several of either by name."""
+    if isinstance(given, Mapping) and "dataset" not in given:
+        return {str(name): _loaders(each) for name, each in given.items()}
+    if isinstance(given, Mapping):
+        return make_loader(DATASETS.build(given["dataset"]), **{str(key): value for key, value in given.items() if key != "dataset"})
+    if given is not None and (isinstance(given, str) or not isinstance(given, Iterable)):
+        raise TypeError(f"EvalHook: dataloader must be iterable, or a mapping with its 'dataset', got {given!r}")
+    return given

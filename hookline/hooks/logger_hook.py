@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.events.console import ConsoleWriter
 from hookline.events.jsonl import JSONLinesWriter
+from hookline.optim.groups import learning_rates
 
 
 @HOOKS.register()
@@ -43,9 +43,11 @@ class LoggerHook(BaseHook):
         self._started = time.perf_counter()
         self._reported = runner.events.recorded
 
-    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+    def before_train(self, runner: BaseRunner) -> None:
         if runner.resume is not None:
-            self._jsonl.cut_after(runner.iter)
+            self._jsonl.cut_after(runner.iter)  # also where nothing was saved before the run was killed
+        elif runner.iter == 0:
+            self._jsonl.set_aside()
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         runner.events.put_scalar("loss", runner.outputs["loss"])
@@ -79,10 +81,7 @@ class LoggerHook(BaseHook):
             self._file.close()
 
     def _report(self, runner: BaseRunner, count: int, done: int = 1) -> None:
-        if isinstance(runner.optimizer, Mapping):
-            rates = {f"lr_{name}": optimizer.param_groups[0]["lr"] for name, optimizer in runner.optimizer.items()}
-        else:
-            rates = {"lr": runner.optimizer.param_groups[0]["lr"]} if runner.optimizer is not None else {}
+        rates = runner.used_rates if runner.used_rates is not None else learning_rates(runner.optimizer)
         runner.events.put_scalars(rates, smoothing_hint=False)
         scalars = runner.events.means(count)
         self._reported = runner.events.recorded

@@ -186,16 +186,26 @@ def test_one_bad_value_anywhere_is_found(size: int, place: float, value: float, 
 
 def test_what_is_finite_is_called_finite() -> None:
     extremes = torch.tensor([torch.finfo(torch.float64).max, -torch.finfo(torch.float64).max], dtype=torch.float64)
-    tensors = [extremes, torch.zeros(0), torch.ones(3, dtype=torch.long), torch.full((9,), 65504.0).half(), torch.eye(2).to_sparse()]
+    tensors = [
+        extremes,
+        torch.zeros(0),
+        torch.ones(3, dtype=torch.long),
+        torch.full((9,), 65504.0).half(),
+        torch.eye(2).to_sparse(),
+        torch.zeros(2, 2).to_sparse(),
+    ]
     assert is_finite({"tensors": [*tensors, torch.ones(2).to(torch.float8_e4m3fn)], "epoch": float("nan")})
     assert is_finite(None)
 
 
 def test_an_attention_mask_is_finite_and_a_lost_weight_is_not() -> None:
     assert is_finite({"mask": nn.Transformer.generate_square_subsequent_mask(4), "w": torch.ones(2)})
+    assert not is_finite({"w": torch.tensor([[0.0, float("nan")]]).to(torch.float8_e5m2)})
     assert not is_finite({"mask": nn.Transformer.generate_square_subsequent_mask(4), "w": torch.tensor([1.0, -INF])})
     assert not is_finite({"bias": torch.tensor([-INF])})
-    assert not is_finite({"mask": torch.tensor([0.0, -INF, float("nan")])})
+    assert not is_finite({"bias": torch.tensor([0.0, -INF])})
+    assert not is_finite({"w": torch.full((2, 2), -INF)})
+    assert not is_finite({"mask": torch.tensor([[0.0, -INF, float("nan")]])})
 
 
 def test_the_size_of_the_file_is_known_before_it_is_written(tmp_path: Path) -> None:

@@ -18,6 +18,10 @@ FIRST = Entry(("epoch_1.pth",), 10, "a" * 64, step=10, epoch=1, metrics={"accura
 SECOND = dataclasses.replace(FIRST, names=("epoch_2.pth", "last.pth"), step=20, epoch=2, finite=False)
 LEDGER = Ledger(7, (FIRST,), SECOND)
 
+FIRST_RELEASE = """{"sha256": "9ac22d6ea9eafebb1d9fc3e6d1738af9768138dee417e9989a792b4069121ef3", "format": 1, "number": 3, "pending": null,
+"entries": [{"names": ["epoch_1.pth"], "size": 10, "sha256": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+"step": 10, "epoch": 1, "metrics": {"accuracy": 0.5}, "finite": true, "time": 0.0, "versions": {"torch": "2"}, "tags": ["x"]}]}"""
+
 entries = st.builds(
     Entry,
     names=st.lists(st.sampled_from("abcdef"), min_size=1, unique=True).map(tuple),
@@ -36,6 +40,10 @@ entries = st.builds(
 @given(st.builds(Ledger, st.integers(0), st.lists(entries).map(tuple), st.none() | entries))
 def test_what_is_encoded_is_decoded(ledger: Ledger) -> None:
     assert decode(encode(ledger)) == ledger
+
+
+def test_a_manifest_of_the_first_release_is_read() -> None:
+    assert decode(FIRST_RELEASE.encode()) == Ledger(3, (FIRST,), None)
 
 
 def test_a_metric_that_is_not_a_number_is_kept() -> None:

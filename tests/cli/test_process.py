@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
 import re
 import signal
+import struct
+import subprocess
+import termios
 import time
 from pathlib import Path
 
@@ -69,6 +75,23 @@ def test_a_signal_ends_training_with_a_checkpoint_from_which_it_goes_on(signum: 
     assert re.search(rf"resumed at epoch \d+, iteration {step}\b", out)
 
 
+def test_on_a_terminal_there_is_a_bar_and_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
+    process, keyboard = on_terminal("train", write_config(tmp_path), "training.epochs=100000")
+    screen, pressed = "", False
+    while chunk := read(keyboard):
+        screen += chunk
+        if not pressed and "epoch 3/100000" in screen:
+            os.write(keyboard, b"\x03")
+            pressed = True
+    os.close(keyboard)
+    assert process.wait(timeout=60) == 130, screen
+    assert "it/s" in screen
+    assert "loss" in screen
+    assert "interrupted by SIGINT" in screen
+    assert "Traceback" not in screen
+    assert CheckpointStore(tmp_path / "run").entries()
+
+
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_second_signal_ends_it_at_once(signum: int, code: int, tmp_path: Path) -> None:
     (tmp_path / "sleeper.py").write_text(SLEEPER)
@@ -82,3 +105,24 @@ def test_a_second_signal_ends_it_at_once(signum: int, code: int, tmp_path: Path)
     assert process.returncode == code
     assert time.monotonic() - sent < 5  # a second, on a machine that is not busy
     assert "Traceback" not in err
+
+
+def on_terminal(*arguments: str) -> tuple[subprocess.Popen[str], int]:
+    """The command on a terminal of its own, and the other end of that terminal."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+
+    def take_terminal() -> None:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    process = command(*arguments, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, preexec_fn=take_terminal)
+    os.close(theirs)
+    return process, ours
+
+
+def read(terminal: int) -> str:
+    """What was written next; nothing when the process has ended."""
+    try:
+        return os.read(terminal, 65536).decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,90 @@
+"""Batch norm statistics that are true averages rather than moving ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.engine.capture import restore_rng, rng_state
+
+
+@HOOKS.register()
+@dataclass
+class PreciseBNHook(BaseHook):
+    """Every `period` iterations and after the last one, give each batch norm layer its true averages over `num_iter` batches.
+
+    The batches come from `dataloader`, or from the beginning of the training data; where training stands in it, and its random
+    numbers, stay as they are. A `period` of 0 does it only after the last iteration; `update_stats()` does it by hand.
+    """
+
+    num_iter: int = 200
+    period: int = 0
+    dataloader: Any = None
+
+    priority = Priority.HIGH  # after_*: among the last, when the weights of this iteration are final
+
+    def __post_init__(self) -> None:
+        if self.num_iter < 1 or self.period < 0:
+            raise ValueError(f"PreciseBNHook: num_iter must be at least 1 and period not negative, got {self.num_iter} and {self.period}")
+
+    def before_train(self, runner: BaseRunner) -> None:
+        self.disabled = not bn_layers(runner.model)
+        if self.disabled:
+            runner.logger.info("%s is disabled because the model has no batch norm layers in training mode", self.name)
+
+    def after_train_iter(self, runner: BaseRunner) -> None:
+        if not self.disabled and (self.every_n_iters(runner, self.period) or self.is_last_iter(runner)):
+            self.update_stats()
+
+    def update_stats(self) -> None:
+        """Give the runner's model precise statistics now."""
+        runner = self.runner
+        loader: Any = runner.train_loader if self.dataloader is None else self.dataloader
+        batches = loader.whole_epoch() if hasattr(loader, "whole_epoch") else loader
+        before = rng_state()
+        try:
+            count = precise_bn(runner.model, runner.evaluation_step("val"), islice(runner.on_device(batches), self.num_iter))
+        finally:
+            restore_rng(before)
+        runner.logger.info("%s: statistics of %d batches", self.name, count)
+
+
+def bn_layers(model: nn.Module) -> list[_BatchNorm]:
+    """The batch norm layers that are in training mode and keep statistics."""
+    return [layer for layer in model.modules() if isinstance(layer, _BatchNorm) and layer.training and layer.track_running_stats]
+
+
+@torch.no_grad()
+def precise_bn(model: nn.Module, forward: Callable[[Any], object], batches: Iterable[Any]) -> int:
+    """Give each batch norm layer in training mode the mean of its batch statistics; how many batches there were."""
+    layers = bn_layers(model)
+    kept = [(layer, layer.momentum, layer.num_batches_tracked.clone()) for layer in layers]  # type: ignore[union-attr]
+    count = 0
+    try:
+        for layer in layers:
+            layer.momentum = 1.0  # then the running statistics are those of the last batch
+        totals = [torch.zeros_like(stat, dtype=torch.float64) for layer in layers for stat in _statistics(layer)]
+        for batch in batches:
+            forward(batch)
+            count += 1
+            current = [stat for layer in layers for stat in _statistics(layer)]
+            torch._foreach_add_(totals, [stat.double() for stat in current])
+        for stat, total in zip([stat for layer in layers for stat in _statistics(layer)], totals, strict=True):
+            stat.copy_(total / max(count, 1))
+    finally:
+        for layer, momentum, tracked in kept:
+            layer.momentum = momentum
+            layer.num_batches_tracked.copy_(tracked)  # type: ignore[union-attr]
+    return count
+
+
+def _statistics(layer: _BatchNorm) -> list[torch.Tensor]:
+    assert layer.running_mean is not None and layer.running_var is not None
+    return [layer.running_mean, layer.running_var]

@@ -1,0 +1,60 @@
+"""A record of which data a run was trained on, in which order."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
+
+TRAINING = "training.pid"
+
+
+def is_training(work_dir: Path, process: int) -> bool:
+    """Whether a process has begun to train in a work directory."""
+    try:
+        return (work_dir / TRAINING).read_text() == str(process)
+    except FileNotFoundError:
+        return False
+
+
+@HOOKS.register()
+@dataclass
+class BatchTraceHook(BaseHook):
+    """Note a short digest of every training batch; two runs saw the same data if their digests agree.
+
+    A file in the work directory says which process is training, from the moment that it does.
+    """
+
+    digests: list[str] = state([])
+
+    priority = Priority.LOWEST
+
+    def before_train(self, runner: BaseRunner) -> None:
+        runner.work_dir.mkdir(parents=True, exist_ok=True)
+        (runner.work_dir / TRAINING).write_text(str(os.getpid()))
+
+    def before_train_iter(self, runner: BaseRunner) -> None:
+        digest = hashlib.blake2b(digest_size=4)
+        _feed(digest, runner.batch)
+        self.digests.append(digest.hexdigest())
+
+
+def _feed(digest: hashlib.blake2b, value: Any) -> None:
+    if isinstance(value, torch.Tensor):
+        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if value.numel() else b"")
+    elif isinstance(value, Mapping):
+        for key in sorted(value, key=str):
+            digest.update(str(key).encode())
+            _feed(digest, value[key])
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            _feed(digest, item)
+    else:
+        digest.update(repr(value).encode())
