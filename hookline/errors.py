@@ -17,6 +17,10 @@ class RegistrationError(HooklineError, ValueError):
     """A hook cannot be registered as it is; nothing was registered."""
 
 
+class InvalidLoss(HooklineError, ArithmeticError):
+    """The loss is not a finite number, or has gone out of hand, and nothing is left to be done about it."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """One thing that is wrong in a config: a message and, as far as known, its place."""

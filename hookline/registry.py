@@ -48,8 +48,11 @@ class Registry(Generic[T]):
             known = self._classes.get(key)
             redefined = known is not None and (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
             if known is not None and not force and not redefined:
-                raise KeyError(f"{self.name} {key!r} is registered already, as {_full_name(known)}; force=True replaces it")
-            self._classes[key] = cls
+                if _is_ours(known) == _is_ours(cls):
+                    raise KeyError(f"{self.name} {key!r} is registered already, as {_full_name(known)}; force=True replaces it")
+                log.warning("%s %r is that of %s, not the built-in one", self.name, key, (cls if _is_ours(known) else known).__module__)
+            if known is None or force or redefined or _is_ours(known):
+                self._classes[key] = cls
             return cls
 
         return decorate
@@ -165,6 +168,10 @@ class Registry(Generic[T]):
 
 def _classes_of(module: object) -> list[str]:
     return [name for name, value in vars(module).items() if isinstance(value, type)]
+
+
+def _is_ours(cls: type) -> bool:
+    return cls.__module__.startswith("hookline.")
 
 
 def _full_name(cls: type) -> str:

@@ -21,6 +21,7 @@ class Runner(BaseRunner):
 
     `hooks` are added to the default ones (OptimizerHook, IterTimerHook, LoggerHook, EvalHook, CheckpointHook); a hook of the
     same class, or with the same owned site, takes a default one's place, and `drop_hooks` names those not wanted at all.
+    With a `scheduler` (one, a list, or a dict of lists) there is a ParamSchedulerHook too, unless another hook steps it.
     `metrics` are objects by name, or names such as `["accuracy"]`. A plain DataLoader is replaced by one with the same data,
     batches and workers whose order depends on the seed alone, so that a run can resume in the middle of an epoch.
     """
@@ -41,6 +42,8 @@ class Runner(BaseRunner):
         if type(parts.get("train_loader")) is DataLoader and parts["train_loader"].generator is None:
             parts["train_loader"] = make_resumable(parts["train_loader"], parts.get("seed") or 0) or parts["train_loader"]
         defaults = get_default_hooks(replaced_by=given, without=without)
+        if parts.get("scheduler") is not None and not any(getattr(hook, "steps_schedulers", False) for hook in given):
+            defaults.append(HOOKS.build("ParamSchedulerHook"))
         super().__init__(model, hooks=[*defaults, *given], metrics=build_metrics(metrics or {}), **parts)
 
     @classmethod

@@ -5,12 +5,12 @@ from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem
 from hookline.checkpoint.formats import check_plain, is_finite
 from hookline.checkpoint.loading import load_checkpoint
-from hookline.checkpoint.manifest import Entry
+from hookline.checkpoint.manifest import INEXACT, Entry
 from hookline.checkpoint.names import check_name, safe_name
 from hookline.checkpoint.publish import publish
 from hookline.checkpoint.saver import Saver
 from hookline.checkpoint.snapshot import Snapshot
-from hookline.checkpoint.store import INEXACT, CheckpointStore, Latest
+from hookline.checkpoint.store import CheckpointStore, Latest
 from hookline.checkpoint.writer import BackgroundWriter
 
 __all__ = [

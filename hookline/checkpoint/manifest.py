@@ -20,10 +20,12 @@ from typing import Any
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem, write_file
 from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name
+from hookline.errors import suggest
 
 log = logging.getLogger(__name__)
 
 FORMAT = 1
+INEXACT = "inexact"  # the tag of a checkpoint to look at, which no run can go on from exactly
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class Entry:
     def name(self) -> str:
         return self.names[0]
 
+    @property
+    def resumable(self) -> bool:
+        """Whether a run can go on from it, if it is whole."""
+        return self.finite and INEXACT not in self.tags
+
 
 @dataclass(frozen=True)
 class Ledger:
@@ -59,6 +66,14 @@ def without(entries: Collection[Entry], names: Collection[str]) -> tuple[Entry, 
     """The entries after these names are gone; an entry without a name is gone too."""
     kept = (dataclasses.replace(entry, names=tuple(name for name in entry.names if name not in names)) for entry in entries)
     return tuple(entry for entry in kept if entry.names)
+
+
+def find(name: str, entries: Collection[Entry]) -> Entry:
+    """The entry of a name; CheckpointError with the nearest one if there is none."""
+    for entry in entries:
+        if name in entry.names:
+            return entry
+    raise CheckpointError(f"no checkpoint {name!r}{suggest(name, (known for entry in entries for known in entry.names))}")
 
 
 def read_ledger(directory: Path) -> Ledger:

@@ -106,9 +106,19 @@ class _Plan:
 
 def _run(copies: Sequence[_Copy]) -> None:
     for item in copies:
-        item.buffer.copy_(item.source, non_blocking=item.source.is_cuda)
+        if item.source.is_cpu and item.source.stride() == item.buffer.stride():
+            _memory(item.buffer)[:] = _memory(item.source)
+        else:
+            item.buffer.copy_(item.source, non_blocking=item.source.is_cuda)
     for device in {item.source.device for item in copies if item.source.is_cuda}:
         torch.cuda.synchronize(device)
+
+
+def _memory(tensor: Tensor) -> Any:
+    """The bytes of a dense tensor as an array."""
+    # numpy copies in one thread, almost as fast as torch does in several, and unlike torch it does not wait at a barrier
+    # per tensor for threads whose cores are busy loading data: that can make the whole copy thirty times slower.
+    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8).numpy()
 
 
 def _storage(tensor: Tensor) -> _Storage | None:

@@ -28,14 +28,11 @@ from hookline.checkpoint.files import (
 )
 from hookline.checkpoint.formats import WEIGHTS, check_plain, deserialize, is_finite, needed_bytes, serialize
 from hookline.checkpoint.lock import DirectoryLock
-from hookline.checkpoint.manifest import Entry, Ledger, read_ledger, without, write_ledger
+from hookline.checkpoint.manifest import Entry, Ledger, find, read_ledger, without, write_ledger
 from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_temporary
-from hookline.errors import suggest
 from hookline.version import __version__
 
 log = logging.getLogger(__name__)
-
-INEXACT = "inexact"  # the tag of a checkpoint to look at, which no run can go on from exactly
 
 
 class Latest(NamedTuple):
@@ -95,14 +92,11 @@ class CheckpointStore:
     ) -> Entry:
         """Store a checkpoint durably under a name and `links`, its further names; CheckpointError if that fails.
 
-        Weights that are not finite get no links: they must not become the last or the best.
+        Weights that are not finite get no links, and `not_finite_` before a name that a good checkpoint has: they must
+        never be the last or the best.
         """
         names = tuple(dict.fromkeys(check_name(each) for each in (name, *links)))
         plain = check_plain(checkpoint)
-        finite = is_finite([plain.get(key) for key in WEIGHTS])
-        if not finite:
-            log.warning("%s: the weights are not finite; saved, but not as %s", name, ", ".join(names[1:]) or "a good one")
-            names = names[:1]
         draft = Entry(
             names,
             size=0,
@@ -110,13 +104,13 @@ class CheckpointStore:
             step=int(step),
             epoch=int(epoch),
             metrics={key: float(value) for key, value in (metrics or {}).items()},
-            finite=finite,
+            finite=is_finite([plain.get(key) for key in WEIGHTS]),
             time=time.time(),
             versions=_versions(),
             tags=tuple(tags),
         )
         with self._mutex:
-            return self._write(plain, draft)
+            return self._write(plain, draft if draft.finite else self._set_aside(draft))
 
     def remove(self, *names: str) -> list[str]:
         """Delete these checkpoints and return those that were there; the last good one is kept even if it is named.
@@ -152,7 +146,7 @@ class CheckpointStore:
         for entry in reversed(self.entries()):
             if not entry.finite:
                 skipped.append(f"{entry.name}: its weights are not finite")
-            elif INEXACT in entry.tags:
+            elif not entry.resumable:
                 skipped.append(f"{entry.name}: saved in the middle of an iteration")
             elif (name := self._whole(entry, skipped)) is not None:
                 return Latest(dataclasses.replace(entry, names=(name, *(other for other in entry.names if other != name))), skipped)
@@ -160,7 +154,7 @@ class CheckpointStore:
 
     def verify(self, name: str) -> Entry:
         """The entry of a checkpoint whose size and checksum were found right; else CheckpointError."""
-        entry = _find(name, self.entries())
+        entry = find(name, self.entries())
         problem = self._problem(name, entry)
         if problem is not None:
             raise CheckpointError(f"{self.directory / name}: {problem}")
@@ -169,7 +163,7 @@ class CheckpointStore:
     def load(self, which: str | Entry) -> dict[str, Any]:
         """The content of a checkpoint, on the CPU, after its size and checksum were found right; else CheckpointError."""
         names = which.names if isinstance(which, Entry) else (which,)
-        entry = which if isinstance(which, Entry) else _find(which, self.entries())
+        entry = which if isinstance(which, Entry) else find(which, self.entries())
         problems = []
         for name in names:
             path = self.directory / name
@@ -201,6 +195,13 @@ class CheckpointStore:
         finally:
             discard(self._fs, temporaries)
         return entry
+
+    def _set_aside(self, draft: Entry) -> Entry:
+        """A checkpoint whose weights are not finite, under the one name that takes nothing from a good one."""
+        taken = {name for entry in self._ledger().entries if entry.finite for name in entry.names}
+        name = f"not_finite_{draft.name}" if draft.name in taken else draft.name
+        log.warning("the weights are not finite; saved as %s only", name)
+        return dataclasses.replace(draft, names=(name,))
 
     def _commit(self, entry: Entry, temporaries: list[Path]) -> None:
         """Give temporary files their names. The journal goes first, so that of a name that is overwritten both contents are known."""
@@ -239,16 +240,16 @@ class CheckpointStore:
     def _last_good(self, entries: Sequence[Entry], doomed: Sequence[str]) -> str | None:
         """The one of the doomed names that must stay, because nothing as good would be left."""
         rest = self._best(without(entries, doomed))
-        if rest is not None and rest.finite:
+        if rest is not None and rest.resumable:
             return None
         best = self._best(entries)
-        return None if best is None or (rest is not None and not best.finite) else best.name
+        return None if best is None or (rest is not None and not best.resumable) else best.name
 
     def _best(self, entries: Sequence[Entry]) -> Entry | None:
-        """The newest whole checkpoint, under its first whole name; a finite one if there is any."""
-        for finite in (True, False):
+        """The newest whole checkpoint, under its first whole name; one to resume from if there is any."""
+        for resumable in (True, False):
             for entry in reversed(entries):
-                if entry.finite is finite and (name := self._whole(entry, [])) is not None:
+                if entry.resumable is resumable and (name := self._whole(entry, [])) is not None:
                     return dataclasses.replace(entry, names=(name,))
         return None
 
@@ -274,13 +275,6 @@ def _mismatch(file: BinaryIO, entry: Entry) -> str | None:
     if size != entry.size:
         return f"damaged: {size:,} bytes instead of {entry.size:,}"
     return None if hash_stream(file) == (entry.size, entry.sha256) else "damaged: its content does not match its checksum"
-
-
-def _find(name: str, entries: Sequence[Entry]) -> Entry:
-    for entry in entries:
-        if name in entry.names:
-            return entry
-    raise CheckpointError(f"no checkpoint {name!r}{suggest(name, (known for entry in entries for known in entry.names))}")
 
 
 def _versions() -> dict[str, str]:

@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 from hookline.cli.common import registering
 from hookline.cli.output import print_json, print_table, priority_label
 from hookline.config import Config, check, load_config
-from hookline.config.components import as_component, building
+from hookline.config.components import building
+from hookline.config.schedules import hook_configs
 from hookline.engine import HOOKS, BaseHook, get_priority
 from hookline.engine.registration import HookHost
+from hookline.errors import Path
 from hookline.hooks import get_default_hooks
 
 RULES = {
@@ -41,9 +43,9 @@ def run(args: argparse.Namespace) -> int:
 
 def plan(config: Config) -> tuple[HookHost, list[Planned]]:
     """The hooks of a config, registered as the runner would do it; neither data nor model are touched, nothing is written."""
-    given = []
-    for index, item in enumerate(config.get("hooks") or []):
-        with building(config, ("hooks", index)):
+    given, asked = [], hook_configs(config)
+    for path, item in asked:
+        with building(config, path):
             given.append(HOOKS.build(item))
     defaults = get_default_hooks(replaced_by=given, without=config.get("drop_hooks") or [])
     host = HookHost(config.get("hook_order") or "nested")
@@ -52,14 +54,14 @@ def plan(config: Config) -> tuple[HookHost, list[Planned]]:
     planned = []
     for number, hook in enumerate(host.hooks, start=1):
         index = number - len(defaults) - 1
-        written = as_component(config["hooks"][index]) if index >= 0 else {}
-        origin = _place(config, index) if index >= 0 else "default hook"
+        path, written = asked[index] if index >= 0 else ((), {})
+        origin = _place(config, path) if index >= 0 else "default hook"
         planned.append(Planned(hook, number, origin, _priority_source(hook, written)))
     return host, planned
 
 
-def _place(config: Config, index: int) -> str:
-    file, line = config.place(("hooks", index))
+def _place(config: Config, path: Path) -> str:
+    file, line = config.place(path)
     return "config" if file is None else file if line is None else f"{file}:{line}"
 
 

@@ -11,6 +11,7 @@ from torch.utils.data import Dataset, IterableDataset
 from hookline.config.components import as_component, building, split_parameter, with_default
 from hookline.config.load import load_config
 from hookline.config.places import Config
+from hookline.config.schedules import hook_configs
 from hookline.config.schema import DEFAULT_LOSS, DEFAULT_METRICS, DEFAULT_OPTIMIZER, SPLITS
 from hookline.config.validate import check
 from hookline.data import DATASETS, describe, make_loader
@@ -18,7 +19,8 @@ from hookline.engine import HOOKS, BaseHook, seed_everything
 from hookline.errors import ConfigError, Path, Problem
 from hookline.metrics import build_metrics
 from hookline.models import MODELS
-from hookline.optim import LOSSES, OPTIMIZERS
+from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
+from hookline.optim.schedulers import build_schedulers
 from hookline.signature import fits, parameters
 
 
@@ -41,12 +43,14 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
     model = _build_model(config, datasets["train"])
     with building(config, ("training", "loss")):
         loss_fn = LOSSES.build(with_default(training.get("loss"), DEFAULT_LOSS))
+    optimizer = _build_optimizer(config, model)
     return {
         "model": model,
         "train_loader": loaders["train"],
         "val_loader": loaders.get("val"),
         "test_loader": loaders.get("test"),
-        "optimizer": _build_optimizer(config, model),
+        "optimizer": optimizer,
+        "scheduler": _build_scheduler(config, optimizer),
         "loss_fn": loss_fn,
         "metrics": metric_objects,
         "hooks": hooks,
@@ -71,9 +75,9 @@ def _get(config: Mapping[str, Any], key: str, default: Any) -> Any:
 def _build_hooks(config: Config) -> list[BaseHook]:
     hooks: list[BaseHook] = []
     problems: list[Problem] = []
-    for index, given in enumerate(_get(config, "hooks", [])):
+    for path, given in hook_configs(config):
         try:
-            with building(config, ("hooks", index)):
+            with building(config, path):
                 hooks.append(HOOKS.build(given))
         except ConfigError as error:
             problems += error.problems
@@ -139,3 +143,8 @@ def _build_optimizer(config: Config, model: torch.nn.Module) -> torch.optim.Opti
     given = with_default(config.get("optimizer"), DEFAULT_OPTIMIZER)
     with building(config, ("optimizer",), given["type"]):
         return OPTIMIZERS.build(given, params=[p for p in model.parameters() if p.requires_grad])
+
+
+def _build_scheduler(config: Config, optimizer: torch.optim.Optimizer) -> Any:
+    with building(config, ("scheduler",)):
+        return build_schedulers(SCHEDULERS, config.get("scheduler"), optimizer)

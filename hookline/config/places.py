@@ -91,12 +91,13 @@ def error_at(place: Place, message: str, path: Path = ()) -> ConfigError:
 def merge(base: Node, child: Node) -> Node:
     """`child` over `base`: mappings by key, everything else replaced.
 
-    A mapping that names another `type` replaces the inherited one too: its parameters belong to another class.
+    A mapping that names another `type` (or `policy`) replaces the inherited one too: its parameters belong to another class.
     """
     if not isinstance(base.value, dict) or not isinstance(child.value, dict):
         return child
-    if child.text("type") not in (None, base.text("type")) and base.text("type") is not None:
-        return child
+    for key in ("type", "policy"):
+        if child.text(key) not in (None, base.text(key)) and base.text(key) is not None:
+            return child
     merged = dict(base.value)
     for key, node in child.value.items():
         merged[key] = merge(merged[key], node) if key in merged else node

@@ -27,6 +27,9 @@ TOP_LEVEL: dict[str, Any] = {
     "dataset": COMPONENT,
     "loader": dict,
     "optimizer": COMPONENT,
+    "lr_config": dict,
+    "momentum_config": dict,
+    "scheduler": COMPONENT | list,
     "training": dict,
     "hook_order": Literal["nested", "flat"],
     "hooks": list,
@@ -34,7 +37,7 @@ TOP_LEVEL: dict[str, Any] = {
 }
 TRAINING: dict[str, Any] = {"epochs": int, "iters": int, "loss": COMPONENT, "metrics": list[COMPONENT]}
 LOADER = {*OWN, *PASSED_ON} - {"seed", "collate_fn", "worker_init_fn"}  # the seed is the run's; functions are for code
-COMPONENTS: tuple[Path, ...] = (("model",), ("dataset",), ("optimizer",), ("training", "loss"))
+COMPONENTS: tuple[Path, ...] = (("model",), ("dataset",), ("optimizer",), ("scheduler",), ("training", "loss"))
 
 
 def known_keys(path: Path) -> set[str] | None:

@@ -6,6 +6,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, Literal, get_args, get_origin
 
 import torch
@@ -13,6 +14,7 @@ import torch
 from hookline.config.components import as_component, check_component, failure, misspelt_keys, split_parameter, titled
 from hookline.config.load import load_config
 from hookline.config.places import Config
+from hookline.config.schedules import check_policy, check_scheduler
 from hookline.config.schema import DEFAULT_LOSS, DEFAULT_OPTIMIZER, LOADER, REQUIRED, SPLITS, TOP_LEVEL, TRAINING
 from hookline.data import DATASETS, DataInfo
 from hookline.data.options import check_loader
@@ -197,6 +199,9 @@ _SECTIONS: dict[str, Callable[[Any], list[Problem]]] = {
     "dataset": _check_dataset,
     "loader": _check_loader,
     "optimizer": _check_optimizer,
+    "lr_config": partial(check_policy, "lr_config"),
+    "momentum_config": partial(check_policy, "momentum_config"),
+    "scheduler": check_scheduler,
     "training": _check_training,
     "hooks": _check_hooks,
     "drop_hooks": _check_drop_hooks,

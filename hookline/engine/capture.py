@@ -87,6 +87,8 @@ def _restore_loader(runner: BaseRunner, state: Any) -> None:
     loader: Any = runner.train_loader
     if state is not None and hasattr(loader, "load_state_dict"):
         loader.load_state_dict(state)
+        if runner.inner_iter == 0 and not hasattr(loader, "batches_done"):
+            next(iter(loader), None)  # a stateful loader saved at the end of an epoch first goes through what it has left of it: nothing
     if getattr(loader, "resumable", False):
         runner.inner_iter = loader.batches_done  # counted in today's batch size
     elif runner.inner_iter and not (state is not None and not hasattr(loader, "batches_done")):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
@@ -13,11 +13,11 @@ from hookline.checkpoint import INEXACT, CheckpointStore, Saver, check_name, pub
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
 from hookline.engine.capture import capture
-from hookline.engine.metrics import better_when
+from hookline.engine.metrics import Rule, check_metric_name, choose_metric, rule_for
 from hookline.engine.seams import Write
 
 EPOCH_TEMPLATE = "epoch_{}.pth"
-Rule = Literal["greater", "less"]
+DEFAULT_METRIC = "accuracy"
 
 
 @HOOKS.register()
@@ -38,7 +38,7 @@ class CheckpointHook(BaseHook):
     max_keep_ckpts: int = 5
     save_last: bool = True
     save_best: bool | str | list[str] = True
-    best_metric: str = "accuracy"
+    best_metric: str = DEFAULT_METRIC
     rule: Rule = "greater"
     out_dir: str | None = None
     filename_tmpl: str = EPOCH_TEMPLATE
@@ -74,9 +74,19 @@ class CheckpointHook(BaseHook):
         runner.store = CheckpointStore(self.out_dir or runner.work_dir)
         runner.saver = self.wanted
         self._saver = Saver(runner.store, self.async_save, runner.seam.call_next)
+        runner.wait_for_saves = self._saver.wait
         self._saved_at = time.monotonic()
         if runner.is_main:
             runner.store.prepare()
+
+    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        self._due = []  # asked for before the run went back to where the checkpoint was taken
+
+    def before_train(self, runner: BaseRunner) -> None:
+        for wanted in self._wanted_metrics():
+            chosen = check_metric_name(self.name, wanted, runner.evaluation.names(runner), DEFAULT_METRIC)
+            if chosen is not None and wanted != "auto":
+                runner.logger.info("%s: %s is not measured, the best checkpoint is the one with the best %s", self.name, wanted, chosen)
 
     def wanted(self, name: str | None) -> Write:
         """Note that a checkpoint of a name is due (None: the last one); the runner calls the result at the seam."""
@@ -150,13 +160,14 @@ class CheckpointHook(BaseHook):
         self._saved_at = time.monotonic()
 
     def _best_metrics(self, runner: BaseRunner) -> list[tuple[str, Rule]]:
-        if self.save_best is True:
-            return [(self.best_metric, self.rule)]
-        names = [self.save_best] if isinstance(self.save_best, str) else self.save_best or []
-        if names == ["auto"]:
-            names = list(runner.metrics)[:1]
+        names = [choose_metric(wanted, runner.metrics, DEFAULT_METRIC) for wanted in self._wanted_metrics()]
         keys = self.greater_keys or [], self.less_keys or []
-        return [(name, "less" if self.rule == "less" else better_when(name, *keys) or self.rule) for name in names]
+        return [(name, rule_for(name, self.rule, *keys)) for name in names if name is not None]
+
+    def _wanted_metrics(self) -> list[str]:
+        if isinstance(self.save_best, bool):
+            return [self.best_metric] if self.save_best else []
+        return [self.save_best] if isinstance(self.save_best, str) else self.save_best
 
 
 def _unchanged_by_forward(runner: BaseRunner) -> Iterator[torch.Tensor]:

@@ -49,10 +49,13 @@ class EarlyStoppingHook(BaseHook):
             raise ValueError(f"EarlyStoppingHook: patience and min_delta must not be negative, got {self.patience} and {self.min_delta}")
         rule = {"min": "less", "max": "greater", "auto": better_when(self.monitor)}[self.mode]
         if rule is None:
-            raise ValueError(f"EarlyStoppingHook: mode: the name {self.monitor!r} does not tell whether less is better; set it to min or max")
+            raise ValueError(
+                f"EarlyStoppingHook: {self.monitor!r} does not tell by its name whether less is better: set mode to min or max"
+            )
         self._sign = 1 if rule == "greater" else -1  # times a score: more is better
+        self._best_is_new = False
         if not self.restore_best_weights:
-            self.leave_alone("after_run")
+            self.leave_alone("before_save_checkpoint", "after_run")
 
     def before_train(self, runner: BaseRunner) -> None:
         check_metric_name(self.name, self.monitor, runner.evaluation.names(runner))
@@ -71,12 +74,21 @@ class EarlyStoppingHook(BaseHook):
         if improved:
             self.best_score, self.best_epoch = score, runner.epoch + 1
             if self.restore_best_weights:
-                runner.request_save(write=self._keep)
+                self._best_is_new = True
+                runner.request_save(write=_nothing)  # so that there is a snapshot even if nobody else wants one
         self.wait_count = 0 if improved and self._better(score, self.baseline) else self.wait_count + 1
         reason = self._reason_to_stop()
         if reason is not None:
             self.stopped_epoch = runner.epoch + 1
             runner.request_stop(reason)
+
+    def before_save_checkpoint(self, runner: BaseRunner) -> None:
+        checkpoint = runner.checkpoint
+        assert checkpoint is not None
+        if self._best_is_new:  # at a seam averaging hooks have put the model's own weights back, and added theirs here
+            self._best_is_new = False
+            self.best = {key: _copy(checkpoint[key]) for key in WEIGHTS if key in checkpoint}
+            checkpoint["hooks"][self.name] = self.state_dict()
 
     def after_run(self, runner: BaseRunner) -> None:
         if self.best is not None and self.judged_at >= 0:
@@ -105,15 +117,13 @@ class EarlyStoppingHook(BaseHook):
         return None
 
     def _best_is(self) -> tuple[str, float, int]:
-        assert self.best_score is not None and self.best_epoch is not None
+        assert self.best_score is not None
+        assert self.best_epoch is not None
         return self.monitor, self.best_score, self.best_epoch
 
-    def _keep(self, checkpoint: dict[str, Any]) -> None:
-        """Called at the seam, when averaging hooks have put the model's own weights back and added theirs."""
-        kept = {key: _copy(checkpoint[key]) for key in WEIGHTS if key in checkpoint}
-        self.best = kept
-        own = checkpoint["hooks"].setdefault(self.name, {})
-        own["best"] = kept  # the snapshot of this very seam was taken before
+
+def _nothing(checkpoint: dict[str, Any]) -> None:
+    """A snapshot is all that is wanted."""
 
 
 def _copy(weights: dict[str, Any]) -> dict[str, Any]:

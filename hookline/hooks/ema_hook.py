@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from hookline.checkpoint import load_checkpoint
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
-from hookline.optim.averaging import WeightAverage, annealed, equal_share, warmed_up
+from hookline.optim.averaging import WeightAverage, annealed, warmed_up
 
 
 @HOOKS.register()
@@ -57,7 +57,7 @@ class EMAHook(BaseHook):
     def current_momentum(self) -> float:
         """The momentum of this iteration's update."""
         if self.ema_type == "StochasticWeightAverage":
-            return equal_share(self.updates)
+            return 1 - self._share()
         if self.ema_type == "MomentumAnnealingEMA":
             return annealed(self.momentum, self.updates, self.gamma)
         return warmed_up(self.momentum, self.runner.iter, self.warm_up)
@@ -80,15 +80,16 @@ class EMAHook(BaseHook):
         if self.resume_from is not None and runner.iter == 0:
             self._take(load_checkpoint(self.resume_from))
 
-    def after_load_checkpoint(self, runner: BaseRunner, checkpoint: dict[str, Any]) -> None:
-        if "ema_state_dict" in checkpoint or self.resume_from is None:
-            self._take(checkpoint)
+    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        assert runner.checkpoint is not None
+        if "ema_state_dict" in runner.checkpoint or self.resume_from is None:
+            self._take(runner.checkpoint)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         if runner.accumulating or (runner.iter + 1) % self.interval:
             return
         if self.started:
-            self.average.update(1 - self.current_momentum)
+            self.average.update(self._share())
             self.updates += 1
         elif runner.iter + 1 >= self.begin_iter and runner.epoch + 1 >= self.begin_epoch:
             self.average.restart()
@@ -105,9 +106,16 @@ class EMAHook(BaseHook):
     before_test_epoch = before_val_epoch
     after_test_epoch = after_val_epoch
 
-    def before_save_checkpoint(self, runner: BaseRunner, checkpoint: dict[str, Any]) -> None:
+    def before_save_checkpoint(self, runner: BaseRunner) -> None:
+        assert runner.checkpoint is not None
         if self.started:
-            checkpoint["ema_state_dict"] = {key: value.detach() for key, value in self.average.state_dict().items()}
+            runner.checkpoint["ema_state_dict"] = {key: value.detach() for key, value in self.average.state_dict().items()}
+
+    def _share(self) -> float:
+        """How much the current weights count in this iteration's update."""
+        if self.ema_type == "StochasticWeightAverage":
+            return 1 / (self.updates + 1)  # then all weights so far count the same
+        return 1 - self.current_momentum
 
     def _take(self, checkpoint: dict[str, Any]) -> None:
         """Go on with a checkpoint's average; with its weights, or the model's, if it has none."""

@@ -43,6 +43,10 @@ class LoggerHook(BaseHook):
         self._started = time.perf_counter()
         self._reported = runner.events.recorded
 
+    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        if runner.resuming:
+            self._jsonl.cut_after(runner.iter)  # a run that goes back on its way leaves no double points either
+
     def before_train(self, runner: BaseRunner) -> None:
         if runner.resume is not None:
             self._jsonl.cut_after(runner.iter)  # also where nothing was saved before the run was killed

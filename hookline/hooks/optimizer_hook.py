@@ -92,6 +92,7 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         super().__post_init__()
         if self.cumulative_iters < 1:
             raise ValueError(f"{type(self).__name__}: cumulative_iters must be at least 1, got {self.cumulative_iters}")
+        self._batches, self._first, self._weight = 0, 0, 0.0  # of the group so far: batches, samples in the first, sum of weights
 
     def before_train(self, runner: BaseRunner) -> None:
         super().before_train(runner)
@@ -133,8 +134,7 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         super()._finish(runner)
 
     def _begin(self, runner: BaseRunner) -> None:
-        self._batches = self._first = 0
-        self._weight = 0.0
+        self._batches, self._first, self._weight = 0, 0, 0.0
         runner.accumulating = False
 
     def _completes(self, runner: BaseRunner) -> bool:
@@ -161,8 +161,7 @@ class Fp16OptimizerHook(OptimizerHook):
         self._scaler = LossScaler(runner.device.type, self.loss_scale)
         if not enable_fp16(runner.model):
             runner.logger.warning(
-                "%s: no method of the model is decorated with auto_fp16, so it runs in full precision; AmpOptimizerHook needs none",
-                self.name,
+                "%s: no method has auto_fp16, so the model runs in full precision; AmpOptimizerHook needs none", self.name
             )
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:

@@ -65,26 +65,22 @@ def bn_layers(model: nn.Module) -> list[_BatchNorm]:
 def precise_bn(model: nn.Module, forward: Callable[[Any], object], batches: Iterable[Any]) -> int:
     """Give each batch norm layer in training mode the mean of its batch statistics; how many batches there were."""
     layers = bn_layers(model)
-    kept = [(layer, layer.momentum, layer.num_batches_tracked.clone()) for layer in layers]  # type: ignore[union-attr]
+    statistics = [stat for layer in layers for stat in (layer.running_mean, layer.running_var) if stat is not None]
+    results = [stat.clone() for stat in statistics]  # what is put in at the end: if anything fails, what was there
+    kept = [(layer, layer.momentum, layer.num_batches_tracked) for layer in layers]
+    totals = [torch.zeros_like(stat, dtype=torch.float64) for stat in statistics]
     count = 0
     try:
         for layer in layers:
-            layer.momentum = 1.0  # then the running statistics are those of the last batch
-        totals = [torch.zeros_like(stat, dtype=torch.float64) for layer in layers for stat in _statistics(layer)]
+            layer.momentum, layer.num_batches_tracked = 1.0, None  # then the running statistics are those of the last batch
         for batch in batches:
             forward(batch)
+            torch._foreach_add_(totals, [stat.double() for stat in statistics])
             count += 1
-            current = [stat for layer in layers for stat in _statistics(layer)]
-            torch._foreach_add_(totals, [stat.double() for stat in current])
-        for stat, total in zip([stat for layer in layers for stat in _statistics(layer)], totals, strict=True):
-            stat.copy_(total / max(count, 1))
+        results = [total / count for total in totals] if count else results
     finally:
         for layer, momentum, tracked in kept:
-            layer.momentum = momentum
-            layer.num_batches_tracked.copy_(tracked)  # type: ignore[union-attr]
+            layer.momentum, layer.num_batches_tracked = momentum, tracked
+        for stat, result in zip(statistics, results, strict=True):
+            stat.copy_(result)
     return count
-
-
-def _statistics(layer: _BatchNorm) -> list[torch.Tensor]:
-    assert layer.running_mean is not None and layer.running_var is not None
-    return [layer.running_mean, layer.running_var]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -71,7 +71,7 @@ class WeightAverage:
         """The model's state with the very tensors, so that weights with two names are found under both."""
         return dict(self.model.state_dict(keep_vars=True))
 
-    def _current(self) -> Iterable[Tensor]:
+    def _current(self) -> list[Tensor]:
         return self.live if self._raw is None else self._raw
 
     def _near(self, live: list[Tensor], average: list[Tensor]) -> list[Tensor]:
@@ -88,11 +88,6 @@ def warmed_up(momentum: float, iteration: int, warm_up: int) -> float:
 def annealed(momentum: float, updates: int, gamma: float) -> float:
     """`min(momentum, updates / (gamma + updates))`: the momentum of MMEngine's MomentumAnnealingEMA."""
     return min(momentum, updates / (gamma + updates))
-
-
-def equal_share(updates: int) -> float:
-    """The momentum with which all weights so far count the same: stochastic weight averaging."""
-    return updates / (updates + 1)
 
 
 def _by_kind(live: list[Tensor], average: list[Tensor]) -> list[tuple[list[Tensor], list[Tensor]]]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from hookline.checkpoint.diff import diff
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem
+from hookline.checkpoint.manifest import INEXACT
 from hookline.checkpoint.names import JOURNAL, LOCK, MANIFEST, temporary_name
 from hookline.checkpoint.store import CheckpointStore
 from hookline.errors import ConfigError
@@ -224,6 +225,25 @@ def test_weights_that_are_not_finite_never_become_last_or_best_and_are_skipped(t
     assert store.remove("epoch_1.pth", "last.pth") == ["last.pth"]
 
 
+def test_weights_that_are_not_finite_take_no_name_from_a_good_checkpoint(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    for step, value in enumerate((float("nan"), None, float("nan"), float("inf"))):
+        store.save(content(step, value), "last.pth", step=step, epoch=step)
+    assert [(entry.name, entry.step) for entry in store.entries()] == [("last.pth", 1), ("not_finite_last.pth", 3)]
+    assert store.remove("last.pth") == []
+
+
+def test_a_checkpoint_to_look_at_only_does_not_replace_one_to_resume_from(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.save(content(1), "epoch_1.pth", step=1, epoch=1)
+    store.save(content(2), "exception.pth", step=2, epoch=2, tags=[INEXACT])
+    assert store.remove("epoch_1.pth") == []
+    found, skipped = store.find_latest()
+    assert found is not None
+    assert found.step == 1
+    assert skipped == ["exception.pth: saved in the middle of an iteration"]
+
+
 def test_a_damaged_file_is_skipped_with_its_reason_and_any_good_name_will_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = opened(tmp_path, NoLinks())
     for step in (1, 2):
@@ -283,7 +303,7 @@ def test_whatever_is_saved_removed_and_damaged_a_good_checkpoint_is_never_remove
                 epoch, finite = arguments
                 value = None if finite else float("nan")
                 store.save(content(number, value), f"epoch_{epoch}.pth", links=["last.pth"], step=number, epoch=epoch)
-                good = store.entries()[-1] if finite else None  # the old one may have been overwritten on demand
+                good = good or (store.entries()[-1] if finite else None)
             elif action == "remove":
                 store.remove(*arguments[0])
             elif action == "damage" and files(directory):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -10,7 +11,7 @@ import traceback
 import pytest
 
 from hookline.engine import SITE_NAMES, BaseHook, Interrupted
-from hookline.hooks import EvalHook
+from hookline.hooks import EvalHook, LoggerHook
 from tests.helpers import Tracer, batches, make_runner
 
 
@@ -117,6 +118,29 @@ def test_a_signal_finishes_the_iteration_saves_and_stops_cleanly(tmp_path, signu
     assert tracer.log[-5:] == ["before_save_checkpoint", "after_save_checkpoint", "after_train", "after_run", "cleanup"]
     assert [entry.name for entry in runner.store.entries()] == ["last.pth"]
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == handlers
+
+
+@pytest.mark.parametrize("signum, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("site", [site for site in TRAINING_SITES if site != "before_run"])
+def test_a_signal_at_any_site_loses_no_finished_step_and_no_row(tmp_path, site, signum, code):
+    sent = []
+
+    def method(self, runner):
+        if not sent and (runner.iter >= 2 or site == "before_train"):
+            sent.append(runner.iter)
+            os.kill(os.getpid(), signum)
+
+    hook = type("Sender", (BaseHook,), {site: method})()
+    logger = LoggerHook(interval=1)
+    runner = make_runner(tmp_path, hook, EvalHook(), logger, {"type": "CheckpointHook"}, val_loader=batches(1), max_epochs=3)
+    with pytest.raises(Interrupted) as caught:
+        runner.train()
+    assert caught.value.code == code
+    assert sent
+    rows = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [row["iter"] for row in rows if row["mode"] == "train"] == list(range(1, runner.iter + 1))
+    assert runner.store.latest().step == runner.iter
+    assert logger._jsonl._file.closed
 
 
 def test_a_second_signal_stops_at_once(tmp_path):

@@ -144,3 +144,25 @@ def test_the_checkpoint_loads_with_weights_only_and_holds_what_it_should(tmp_pat
     assert {"meta", "state_dict", "optimizer", "hooks", "rng", "loader", "events"} <= set(checkpoint)
     assert checkpoint["meta"]["iter"] == ITERS
     assert {"epoch", "time", "versions", "config", "world_size"} <= set(checkpoint["meta"])
+
+
+@pytest.mark.parametrize("stop", [3, 7, 9])
+def test_a_stateful_loader_of_torchdata_is_used_as_it_is(tmp_path, stop):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def train(folder, *hooks, **parts):
+        torch.manual_seed(3)
+        model = nn.Linear(6, 3)
+        loader = stateful.StatefulDataLoader(TensorDataset(*(t[:26] for t in data().tensors)), batch_size=4, shuffle=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        runner = Runner(
+            model, train_loader=loader, optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), max_iters=12, work_dir=folder, hooks=hooks, **parts
+        )
+        runner.train()
+        return runner
+
+    straight = train(tmp_path / "straight")
+    train(tmp_path / "cut", StopAt(stop))
+    resumed = train(tmp_path / "cut", resume="auto")
+    assert resumed.iter == 12
+    assert torch.equal(straight.model.weight, resumed.model.weight)

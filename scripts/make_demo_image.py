@@ -1,0 +1,38 @@
+"""Make docs/images/demo.svg: what the demo and `hookline plan` print."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).parents[1]
+
+
+def output(*command: str) -> str:
+    return subprocess.run([sys.executable, "-m", "hookline", *command], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def main() -> None:
+    console = Console(record=True, width=112, file=open("/dev/null", "w"))  # noqa: SIM115  # it is only recorded
+    with tempfile.TemporaryDirectory() as folder:
+        lines = (
+            output("train", "configs/digits.yaml", "--work-dir", folder, "training.epochs=5").replace(folder, "runs/digits").splitlines()
+        )
+    console.print(Text("$ make demo", style="bold green"))
+    console.print(Text("\n".join([*lines[:3], "…", *lines[-9:]])))
+    console.print(Text("\n$ hookline plan configs/digits.yaml", style="bold green"))
+    plan = output("plan", "configs/digits.yaml").splitlines()
+    console.print(Text("\n".join([*plan[:16], "…"])))
+    svg = console.export_svg(title="hookline")
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # fonts from the network; the reader's own will do
+    (ROOT / "docs" / "images" / "demo.svg").write_text(svg)
+
+
+if __name__ == "__main__":
+    main()

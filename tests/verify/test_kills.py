@@ -1,0 +1,109 @@
+"""Real processes, really killed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from hookline.verify import compare_runs
+from tests.engine.test_resume import run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_killed_again_and_again_every_run_ends_bit_identical(tmp_path):
+    results = tmp_path / "results.json"
+    command = [sys.executable, ROOT / "scripts" / "kill_chains.py", "--kills", "16", "--per-chain", "4", "--json", results]
+    cases = ["everything, no workers", "everything, two workers", "saved by epoch", "early stopping"]
+    done = subprocess.run([*command, *(part for case in cases for part in ("--case", case))], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    outcome = json.loads(results.read_text())
+    assert outcome["kills"] >= 16
+    assert outcome["in_save"] >= 1
+
+
+def test_a_difference_is_found_and_named(tmp_path):
+    one, two = run(tmp_path / "one"), run(tmp_path / "two")
+    assert not any(compare_runs(one.work_dir, two.work_dir).values())
+    checkpoint = two.store.load("last.pth")
+    checkpoint["state_dict"]["0.weight"][0, 0] += 1e-6
+    two.store.prepare()
+    two.store.save(checkpoint, "last.pth", step=two.iter, epoch=two.epoch)
+    two.store.unlock()
+    subjects = compare_runs(one.work_dir, two.work_dir)
+    assert [subject for subject, texts in subjects.items() if texts] == ["weights"]
+    assert subjects["weights"][0].startswith("0.weight: 1 of 96 values differ")
+
+
+def test_a_log_with_a_double_point_is_found(tmp_path):
+    one, two = run(tmp_path / "one"), run(tmp_path / "two")
+    log = two.work_dir / "log.jsonl"
+    rows = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([rows[0], *rows]))
+    assert compare_runs(one.work_dir, two.work_dir)["log"]
+
+
+@pytest.mark.slow
+def test_verify_resume_kills_a_config_of_the_users_and_says_that_it_survived(tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text(
+        "model: {type: cnn, dropout: 0.2}\ndataset: {type: digits, augment: true}\nloader: {batch_size: 64}\n"
+        "training: {epochs: 6}\nhooks: [{type: LoggerHook, interval: 5}, {type: CheckpointHook, interval: 5, by_epoch: false}]\n"
+    )
+    command = [sys.executable, "-m", "hookline", "verify-resume", config, "--kills", "2", "--work-dir", tmp_path / "runs"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "the killed run ended bit-identical to the straight one" in done.stdout
+
+
+def test_resuming_in_the_middle_of_a_million_samples_reads_none_of_those_before(tmp_path):
+    import time
+
+    from torch import nn
+    from torch.utils.data import Dataset
+
+    from hookline import Runner, make_loader
+    from hookline.engine import BaseHook
+
+    class Million(Dataset):
+        read = 0
+        num_classes = 2
+
+        def __len__(self):
+            return 1_000_000
+
+        def __getitem__(self, index):
+            Million.read += 1
+            return torch.full((4,), float(index)), index % 2
+
+    class StopAt(BaseHook):
+        def after_train_iter(self, runner):
+            if runner.iter + 1 == 3:
+                runner.inner_iter = 15_000  # as if half the epoch had been trained on
+                runner.request_save()
+                runner.request_stop("half")
+
+    def train(*hooks, **parts):
+        torch.manual_seed(0)
+        model = nn.Linear(4, 2)
+        loader = make_loader(Million(), batch_size=32, shuffle=True, seed=1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
+        runner = Runner(
+            model, train_loader=loader, optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), work_dir=tmp_path, hooks=hooks, **parts
+        )
+        runner.train()
+        return runner
+
+    train(StopAt(), max_epochs=1)
+    Million.read = 0
+    started = time.monotonic()
+    resumed = train(resume="auto", max_iters=4)
+    assert resumed.iter == 4
+    assert Million.read == 32
+    assert time.monotonic() - started < 5  # generous, for a busy machine; it takes a fraction of a second
