@@ -4,6 +4,7 @@
 
 200 tensors with 25 million and with 0.1 million parameters in all. CPU time is taken; the contenders take turns in random
 order, and each round's times are divided by those of the bare operation of the same round. `AveragedModel` of torch is there for
+comparison.
 """
 
 from __future__ import annotations

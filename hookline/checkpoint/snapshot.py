@@ -26,6 +26,7 @@ class Snapshot:
     def __init__(self) -> None:
         self._buffers: dict[Path, Tensor] = {}
         self._later: list[_Copy] = []
+        self._changed: list[str] = []  # until the next take: nobody may write a copy that another thread found torn
         self._mutex = threading.Lock()
 
     def take(self, checkpoint: Mapping[str, Any], later: Iterable[Tensor] = ()) -> dict[str, Any]:
@@ -38,7 +39,7 @@ class Snapshot:
         with self._mutex:
             plan = _Plan(plain, self._buffers)
             copy: dict[str, Any] = plan.rebuild(plain, ())
-            self._buffers = plan.buffers
+            self._buffers, self._changed = plan.buffers, []
             delayed = {_storage(tensor) for tensor in later}
             self._later = [item for item in plan.copies if item.storage in delayed]
             _run([item for item in plan.copies if item.storage not in delayed])
@@ -49,9 +50,9 @@ class Snapshot:
         with self._mutex:
             copies, self._later = self._later, []
             _run(copies)  # and the check is made before anyone who waits for the copy may change the tensors
-            changed = [dotted(item.path) for item in copies if _version(item.tensor) != item.version]
-        if changed:
-            raise CheckpointError(f"not saved: changed while the checkpoint was copied: {', '.join(changed[:3])}")
+            self._changed += [dotted(item.path) for item in copies if _version(item.tensor) != item.version]
+            if self._changed:
+                raise CheckpointError(f"not saved: changed while the checkpoint was copied: {', '.join(self._changed[:3])}")
 
 
 class _Copy(NamedTuple):

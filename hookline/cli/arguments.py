@@ -117,6 +117,19 @@ def _plan(parser: argparse.ArgumentParser) -> None:
     _json(parser)
 
 
+def _lr(parser: argparse.ArgumentParser) -> None:
+    _config(parser)
+    parser.add_argument("--plot", metavar="FILE", help="save a picture: lr.png, lr.svg, lr.pdf")
+    _json(parser)
+
+
+def _lr_find(parser: argparse.ArgumentParser) -> None:
+    _lr(parser)
+    parser.add_argument("--start", type=float, default=1e-7, help="the smallest learning rate to try (default: 1e-7)")
+    parser.add_argument("--end", type=float, default=10.0, help="the largest learning rate to try (default: 10)")
+    parser.add_argument("--iters", type=int, default=100, metavar="N", help="how many to try (default: 100)")
+
+
 def _hooks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="a hook, by its name, its short form or its dotted path")
 
@@ -178,6 +191,22 @@ Ctrl-C or SIGTERM finishes the iteration, saves and stops; a second one stops at
   hookline plan configs/digits.yaml
   hookline plan configs/digits.yaml hooks.logger.priority=LOW hook_order=flat""",
         _plan,
+    ),
+    "lr": Command(
+        "hookline.cli.lr",
+        "show the learning rate and momentum of a whole run, without training",
+        """examples:
+  hookline lr configs/digits.yaml
+  hookline lr configs/digits.yaml lr_config.warmup=linear lr_config.warmup_iters=100 --plot lr.png""",
+        _lr,
+    ),
+    "lr-find": Command(
+        "hookline.cli.lr_find",
+        "try growing learning rates on the training data, and suggest one",
+        """examples:
+  hookline lr-find configs/digits.yaml
+  hookline lr-find configs/digits.yaml --start 1e-5 --end 1 --iters 200 --plot lr_find.png""",
+        _lr_find,
     ),
     "hooks": Command(
         "hookline.cli.hooks",

@@ -1,4 +1,4 @@
-"""The page of the documentation that is made from the code: `python -m hookline.cli.docs` writes docs/sites.md."""
+"""The pages of the documentation that are made from the code: `python -m hookline.cli.docs` writes them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ import inspect
 import textwrap
 from pathlib import Path
 
-from hookline.engine import SITES, sites
+from hookline.cli.hooks import default_of, doc_of, shown, sites_of, state_of, type_of
+from hookline.cli.output import priority_label
+from hookline.engine import HOOKS, SITES, BaseHook, sites
 from hookline.engine.arguments import ARGUMENTS
+from hookline.signature import parameters
 
-PAGE = Path("docs/sites.md")
+
+def main() -> None:
+    """Write all pages; run from the root of the repository."""
+    for path, page in PAGES.items():
+        path.write_text(page(), encoding="utf-8")
 
 
 def sites_page() -> str:
@@ -51,5 +58,38 @@ A method gets `runner`, or just what it names: `def after_epoch(self, epoch, met
 """
 
 
+def hooks_page() -> str:
+    """The text of docs/hooks-reference.md."""
+    own = {cls: name for name, cls in reversed(HOOKS.items()) if cls.__module__.startswith("hookline.hooks")}
+    others = {cls: [name for name, each in HOOKS.items() if each is cls and name != cls.__name__] for cls in own}
+    classes = sorted(own, key=lambda cls: cls.__name__)
+    return (
+        "\n\n".join(
+            [
+                "# All hooks",
+                "This page is made from the classes by `python -m hookline.cli.docs`; `hookline hooks NAME` prints the same with an example.\n"
+                "Besides its own parameters every hook takes `name`, `priority` and `frequency`.",
+                *(_hook_entry(cls, others[cls]) for cls in classes),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _hook_entry(cls: type[BaseHook], other_names: list[str]) -> str:
+    known = parameters(HOOKS.signature_of(cls)).known
+    rows = []
+    for name, parameter in known.items():
+        kind = type_of(parameter).replace("|", "\\|")
+        rows.append(f"| `{name}` | `{kind}` | {shown(default_of(cls, parameter)).removeprefix('= ')} |")
+    table = ["| parameter | type | default |", "| --- | --- | --- |", *rows] if rows else ["It takes no parameters of its own."]
+    facts = [f"Sites: {', '.join(f'`{site}`' for site in sites_of(cls))}.", f"Priority: {priority_label(cls.priority)}."]
+    facts += [f"State: {', '.join(f'`{field}`' for field in state_of(cls))}."] if state_of(cls) else []
+    facts += [f"Also known as {', '.join(f'`{name}`' for name in other_names)}."] if other_names else []
+    return "\n".join([f"## {cls.__name__}", "", doc_of(cls), "", *table, "", " ".join(facts)])
+
+
+PAGES = {Path("docs/sites.md"): sites_page, Path("docs/hooks-reference.md"): hooks_page}
+
 if __name__ == "__main__":
-    PAGE.write_text(sites_page(), encoding="utf-8")
+    main()

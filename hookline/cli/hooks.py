@@ -23,7 +23,7 @@ REQUIRED = object()
 
 def run(args: argparse.Namespace) -> int:
     if args.name is None:
-        print_table([(name, _doc(cls).partition("\n")[0]) for name, cls in HOOKS.items()])
+        print_table([(name, doc_of(cls).partition("\n")[0]) for name, cls in HOOKS.items()])
     else:
         _describe(*_find(args.name))
     return 0
@@ -43,15 +43,14 @@ def _find(name: str) -> tuple[str, type[BaseHook]]:
 
 def _describe(name: str, cls: type[BaseHook]) -> None:
     own = parameters(HOOKS.signature_of(cls))
-    defaults = {key: _default(cls, parameter) for key, parameter in own.known.items()}
+    defaults = {key: default_of(cls, parameter) for key, parameter in own.known.items()}
     common = [key for key in HOOKS.COMMON if key not in own.known]
-    blank = object.__new__(cls)  # never initialised: it has all sites of its class, whatever an instance would leave alone
-    print(f"{name}\n\n{_doc(cls)}".rstrip())
-    _section("parameters", [(key, _type(parameter), _shown(defaults[key])) for key, parameter in own.known.items()])
+    print(f"{name}\n\n{doc_of(cls)}".rstrip())
+    _section("parameters", [(key, type_of(parameter), shown(defaults[key])) for key, parameter in own.known.items()])
     print(f"  besides: {'any, ' if own.open_ended else ''}{', '.join(common)}")
-    _section("sites", [(site,) for site in (*BaseHook.get_triggered_stages(blank), *cls.extra_sites)])
+    _section("sites", [(site,) for site in sites_of(cls)])
     _section("priority", [(priority_label(cls.priority),)])
-    _section("state that checkpoints keep", [(field,) for field in _state(cls)])
+    _section("state that checkpoints keep", [(field,) for field in state_of(cls)])
     print("\nexample")
     print(textwrap.indent(_example(name, defaults), "  "), end="")
 
@@ -61,16 +60,21 @@ def _section(title: str, rows: list[tuple[str, ...]]) -> None:
     print_table([(f"  {first}", *rest) for first, *rest in rows] or [("  none",)])
 
 
-def _doc(cls: type) -> str:
+def sites_of(cls: type[BaseHook]) -> list[str]:
+    """All sites of a class, whatever an instance, as it is configured, would leave alone."""
+    return [*BaseHook.get_triggered_stages(object.__new__(cls)), *cls.extra_sites]
+
+
+def doc_of(cls: type) -> str:
     return inspect.cleandoc(cls.__doc__ or "")  # inspect.getdoc would take the base class's if there is none
 
 
-def _type(parameter: inspect.Parameter) -> str:
+def type_of(parameter: inspect.Parameter) -> str:
     hint = parameter.annotation
     return "" if hint is parameter.empty else hint if isinstance(hint, str) else inspect.formatannotation(hint)
 
 
-def _default(cls: type, parameter: inspect.Parameter) -> Any:
+def default_of(cls: type, parameter: inspect.Parameter) -> Any:
     if parameter.default is parameter.empty:
         return REQUIRED
     for field in _fields(cls):
@@ -83,12 +87,12 @@ def _fields(cls: type) -> tuple[dataclasses.Field[Any], ...]:
     return dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
 
 
-def _shown(default: Any) -> str:
+def shown(default: Any) -> str:
     """A default as a config would have it."""
     return "required" if default is REQUIRED else f"= {json.dumps(default, ensure_ascii=False, default=repr)}"
 
 
-def _state(cls: type[BaseHook]) -> list[str]:
+def state_of(cls: type[BaseHook]) -> list[str]:
     names = [field.name for field in _fields(cls) if field.metadata.get("state")]
     return names if cls.state_dict is BaseHook.state_dict else [*names, "what its own state_dict() gives"]
 

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from hookline.events.format import SHOWN_LAST, format_scalars
+from hookline.events.format import SHOWN_LAST, for_lines, format_scalars
 
 if TYPE_CHECKING:
     from hookline.events.console import Progress as RunProgress
@@ -37,7 +37,7 @@ class ProgressBar(Progress):
     def show(self, scalars: Mapping[str, float]) -> None:
         """What stands behind the bar from now on."""
         seconds = scalars.get("time", 0.0)
-        shown = {name: value for name, value in scalars.items() if name not in SHOWN_LAST}
+        shown = {name: value for name, value in for_lines(scalars).items() if name not in SHOWN_LAST}
         self.update(self._task, scalars=format_scalars(shown), rate=f"{1 / seconds:.0f} it/s" if seconds else "")
 
     def get_renderables(self) -> Iterable[RenderableType]:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from hookline.events.format import format_scalars
+from hookline.events.format import for_lines, format_scalars
 from hookline.events.writer import WRITERS, Writer
 
 
@@ -47,7 +47,7 @@ class ConsoleWriter(Writer):
         if mode == "train" and self._bar is not None:
             self._bar.show(scalars)  # the bar tells it; lines would only push it down
             return
-        self._logger.info("%s  %s", self._position(mode), format_scalars(scalars))
+        self._logger.info("%s  %s", self._position(mode), format_scalars(for_lines(scalars) if mode == "train" else scalars))
 
     def close(self) -> None:
         if self._bar is not None:

@@ -9,9 +9,14 @@ SHOWN_LAST = ("time", "data_time", "eta")  # after what people look for first
 
 
 def format_scalars(scalars: Mapping[str, float]) -> str:
-    """`loss 0.1234  accuracy 0.9750  eta 0:00:12`: times last; `system/cpu` and its like are for curves, not for lines."""
-    names = [name for name in scalars if name not in SHOWN_LAST and "/" not in name] + [name for name in SHOWN_LAST if name in scalars]
+    """`loss 0.1234  accuracy 0.9750  eta 0:00:12`: times last."""
+    names = [name for name in scalars if name not in SHOWN_LAST] + [name for name in SHOWN_LAST if name in scalars]
     return "  ".join(f"{name} {format_value(name, scalars[name])}" for name in names)
+
+
+def for_lines(scalars: Mapping[str, float]) -> dict[str, float]:
+    """What of a training interval belongs in a line: `system/cpu` and its like are for curves."""
+    return {name: value for name, value in scalars.items() if "/" not in name}
 
 
 def format_value(name: str, value: float) -> str:

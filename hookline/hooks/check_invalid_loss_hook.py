@@ -22,5 +22,8 @@ class CheckInvalidLossHook(BaseHook):
             raise ValueError(f"CheckInvalidLossHook: interval must be at least 1, got {self.interval}")
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        if self.every_n_iters(runner, self.interval) and not torch.isfinite(runner.outputs["loss"]).all():
-            raise InvalidLoss(f"the loss is {float(runner.outputs['loss'])} at iteration {runner.iter + 1}")
+        if not self.every_n_iters(runner, self.interval):
+            return
+        loss = runner.outputs["loss"].detach()
+        if not torch.isfinite(loss).all():
+            raise InvalidLoss(f"the loss is {loss.tolist()} at iteration {runner.iter + 1}")

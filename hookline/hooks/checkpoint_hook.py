@@ -15,6 +15,7 @@ from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, 
 from hookline.engine.capture import capture
 from hookline.engine.metrics import Rule, check_metric_name, choose_metric, rule_for
 from hookline.engine.seams import Write
+from hookline.optim.averaging import average_buffers
 
 EPOCH_TEMPLATE = "epoch_{}.pth"
 DEFAULT_METRIC = "accuracy"
@@ -143,7 +144,7 @@ class CheckpointHook(BaseHook):
         if self.save_last and (number is not None or last):
             runner.request_save()
         if self.sync_buffer and (number is not None or last):
-            _average_buffers(runner.model)
+            average_buffers(runner.model)
 
     def _write(self, checkpoint: dict[str, Any]) -> None:
         names, self._due = self._due, []
@@ -177,12 +178,3 @@ def _unchanged_by_forward(runner: BaseRunner) -> Iterator[torch.Tensor]:
     for optimizer in optimizers:
         for values in optimizer.state.values() if optimizer is not None else ():
             yield from (value for value in values.values() if isinstance(value, torch.Tensor))
-
-
-def _average_buffers(model: torch.nn.Module) -> None:
-    """Make buffers the same on all ranks, so that those saved on the first one stand for all."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        for buffer in model.buffers():
-            if buffer.is_floating_point():
-                torch.distributed.all_reduce(buffer)
-                buffer /= torch.distributed.get_world_size()

@@ -51,8 +51,9 @@ class ParamSchedulerHook(BaseHook):
             scheduler.step()
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
-        for scheduler in self._on_metric:
-            scheduler.step(self._metric(runner, scheduler))
+        if not runner.resuming:  # a validation at the start of a resumed run was counted when the run first came there
+            for scheduler in self._on_metric:
+                scheduler.step(self._metric(runner, scheduler))
 
     def cleanup(self, runner: BaseRunner) -> None:
         self._on_metric = []  # a validation outside of training changes nothing

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-
 from hookline.engine import HOOKS, BaseHook, BaseRunner
+from hookline.optim.averaging import average_buffers
 
 
 @HOOKS.register()
@@ -17,8 +16,4 @@ class SyncBuffersHook(BaseHook):
     ranks = "collective"
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
-        if torch.distributed.is_available() and torch.distributed.is_initialized():
-            for buffer in runner.model.buffers():
-                if buffer.is_floating_point():
-                    torch.distributed.all_reduce(buffer)
-                    buffer /= torch.distributed.get_world_size()
+        average_buffers(runner.model)

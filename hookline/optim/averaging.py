@@ -90,6 +90,15 @@ def annealed(momentum: float, updates: int, gamma: float) -> float:
     return min(momentum, updates / (gamma + updates))
 
 
+def average_buffers(model: nn.Module) -> None:
+    """In a distributed run, make floating point buffers their mean over all processes, so that one's stand for all."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized():
+        for buffer in model.buffers():
+            if buffer.is_floating_point():
+                torch.distributed.all_reduce(buffer)
+                buffer /= torch.distributed.get_world_size()
+
+
 def _by_kind(live: list[Tensor], average: list[Tensor]) -> list[tuple[list[Tensor], list[Tensor]]]:
     """Pairs of lists of one device and type each, which is what the fused operations want."""
     groups: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}

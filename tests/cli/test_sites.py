@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from hookline.cli.docs import PAGE, sites_page
+from hookline.cli.docs import PAGES
 from hookline.cli.main import main
 from hookline.engine import SITES
 from tests.cli.helpers import ROOT
@@ -14,5 +16,6 @@ def test_every_site_is_listed_with_its_meaning(capsys: pytest.CaptureFixture[str
     assert [tuple(line.split(maxsplit=1)) for line in lines] == [(site.name, site.meaning) for site in SITES]
 
 
-def test_the_page_of_sites_is_up_to_date() -> None:
-    assert (ROOT / PAGE).read_text(encoding="utf-8") == sites_page(), "run: python -m hookline.cli.docs"
+@pytest.mark.parametrize("path", PAGES, ids=str)
+def test_a_page_made_from_the_code_is_up_to_date(path: Path) -> None:
+    assert (ROOT / path).read_text(encoding="utf-8") == PAGES[path](), "run: python -m hookline.cli.docs"

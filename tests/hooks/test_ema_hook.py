@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import AveragedModel, get_swa_multi_avg_fn
 
 from hookline import Runner
 from hookline.engine import BaseHook
@@ -60,17 +60,19 @@ def test_without_warm_up_the_momentum_is_the_given_one_from_the_start(tmp_path):
 
 def test_stochastic_weight_averaging_equals_torchs(tmp_path):
     model = small_model()
-    theirs = AveragedModel(model)
+    theirs, one_by_one = AveragedModel(model, multi_avg_fn=get_swa_multi_avg_fn()), AveragedModel(model)
 
     class Torch(BaseHook):
         def after_train_iter(self, runner):
             theirs.update_parameters(model)
+            one_by_one.update_parameters(model)
 
     hook = EMAHook(ema_type="StochasticWeightAverage")
     train(tmp_path, hook, Torch(), model=model)
     assert hook.updates == 50
-    for ours, other in zip(hook.average.average, theirs.module.parameters(), strict=True):
-        assert torch.equal(ours, other)
+    for ours, fused, single in zip(hook.average.average, theirs.parameters(), one_by_one.parameters(), strict=True):
+        assert torch.equal(ours, fused)
+        torch.testing.assert_close(ours, single.detach())
 
 
 def test_momentum_annealing_follows_its_formula(tmp_path):
@@ -155,7 +157,7 @@ def test_the_models_own_weights_come_back_when_validation_fails_before_anyone_ca
 def test_the_checkpoint_holds_the_weights_and_beside_them_the_average(tmp_path):
     hook = EMAHook(momentum=0.9)
     saving = {"type": "CheckpointHook", "save_best": "val_loss"}
-    runner, watch = train(tmp_path, hook, {"type": "EvalHook"}, saving, val_loader=batches(1), max_iters=20)
+    _, watch = train(tmp_path, hook, {"type": "EvalHook"}, saving, val_loader=batches(1), max_iters=20)
     for name in ("last.pth", "best_val_loss.pth"):
         checkpoint = torch.load(tmp_path / name, weights_only=True)
         weights = watch.seen[checkpoint["meta"]["iter"] - 1]
@@ -214,11 +216,13 @@ def test_switching_by_hand_gives_the_weights_back_whatever_happens(tmp_path):
     hook = EMAHook(momentum=0.9)
     runner, watch = train(tmp_path, hook)
     weight = next(runner.model.parameters())
-    with pytest.raises(RuntimeError, match="boom"), hook.averaged():
+    with hook.averaged():
         assert torch.equal(weight, hook.average.average[0])
         with hook.averaged():
             pass
         assert torch.equal(weight, hook.average.average[0])
+    assert torch.equal(weight.double(), watch.seen[-1][0])
+    with pytest.raises(RuntimeError, match="boom"), hook.averaged():
         raise RuntimeError("boom")
     assert torch.equal(weight.double(), watch.seen[-1][0])
 
@@ -259,7 +263,12 @@ def test_weights_with_two_names_are_averaged_under_both(tmp_path):
 
 @pytest.mark.parametrize(
     "wrong, message",
-    [({"momentum": 1.0}, "share of the old average"), ({"interval": 0}, "interval"), ({"gamma": 0}, "gamma"), ({"ema_type": "EMA"}, "ema_type")],
+    [
+        ({"momentum": 1.0}, "share of the old average"),
+        ({"interval": 0}, "interval"),
+        ({"gamma": 0}, "gamma"),
+        ({"ema_type": "EMA"}, "ema_type"),
+    ],
 )
 def test_what_cannot_be_averaged_is_refused(wrong, message):
     with pytest.raises(ConfigError, match=message):

@@ -10,7 +10,7 @@ from hookline import ConfigError, Runner
 from hookline.engine import HOOKS, BaseHook
 from hookline.hooks import CosineAnnealingLrUpdaterHook, LrUpdaterHook, OneCycleLrUpdaterHook, StepLrUpdaterHook
 from tests.helpers import batches, make_runner, small_model
-from tests.hooks.schedule_tables import BASE, EPOCHS, ITERS, LENGTH, RATES, by_iteration, warmed
+from tests.hooks.schedule_tables import BASE, EPOCHS, ITERS, LENGTH, MOMENTA, RATES, by_iteration, warmed
 
 WARMUPS = [(None, 0), ("constant", 5), ("linear", 5), ("exp", 7), ("linear", ITERS + 3)]
 
@@ -187,3 +187,32 @@ def test_an_edited_schedule_and_an_edited_rate_take_effect_on_resume(tmp_path):
 
     assert run(StepLrUpdaterHook(step=2, gamma=0.5), 0.1, 3) == [0.1, 0.1, 0.05]
     assert run(StepLrUpdaterHook(step=2, gamma=0.1), 0.2, 5, resume="auto") == pytest.approx([0.02, 0.002])
+
+
+POLICIES = [(f"{kind}UpdaterHook", *policy[:2]) for kind, table in (("Lr", RATES), ("Momentum", MOMENTA)) for policy in table.values()]
+
+
+@pytest.mark.parametrize(("kind", "policy", "parameters", "by_epoch"), [(*row, index % 3 == 0) for index, row in enumerate(POLICIES)])
+def test_resumed_in_the_middle_of_a_policy_a_run_ends_bit_identical(tmp_path, kind, policy, parameters, by_epoch):
+    hook = {"type": f"{policy}{kind}", "by_epoch": by_epoch, "warmup": "exp", "warmup_iters": 9, "warmup_ratio": 0.95, **parameters}
+
+    class StopAt(BaseHook):
+        def after_train_iter(self, runner):
+            if runner.iter + 1 == 7:
+                runner.request_save()
+                runner.request_stop("test")
+
+    def run(folder, *more, **parts):
+        model, rates = small_model(), Rates()
+        optimizer = torch.optim.SGD(model.parameters(), lr=BASE, momentum=0.9)
+        runner = Runner(model, train_loader=batches(LENGTH), optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), max_epochs=EPOCHS,
+                        work_dir=folder, hooks=[hook, rates, *more], **parts)  # fmt: skip
+        runner.train()
+        return rates.seen, [p.detach().clone() for p in model.parameters()], optimizer.state_dict()["param_groups"]
+
+    straight = run(tmp_path / "straight")
+    run(tmp_path / "cut", StopAt())
+    resumed = run(tmp_path / "cut", resume="auto")
+    assert straight[0][7:] == resumed[0]
+    assert all(torch.equal(one, two) for one, two in zip(straight[1], resumed[1], strict=True))
+    assert straight[2] == resumed[2]

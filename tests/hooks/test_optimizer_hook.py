@@ -256,7 +256,7 @@ def test_hooks_see_complete_gradients_only_and_the_loss_as_it_was(tmp_path):
     joined = [(torch.cat([x for x, _ in first]), torch.cat([y for _, y in first]))]
     make_runner(tmp_path, large, train_loader=joined, max_epochs=1).train()
     assert count.norms[0] == pytest.approx(large.norms[0], rel=1e-5)
-    assert losses[0] == pytest.approx(float(nn.functional.cross_entropy(small_model()(first[0][0]), first[0][1])))
+    assert losses[0] == pytest.approx(nn.functional.cross_entropy(small_model()(first[0][0]), first[0][1]).item())
 
 
 def test_a_save_asked_for_amid_a_group_waits_for_its_step(tmp_path):
@@ -423,8 +423,10 @@ def test_stopped_amid_a_group_and_resumed_it_ends_bit_identical(tmp_path, owner,
     def run(folder, *more, **parts):
         model, hook = Half(), owner()
         loader = make_loader(data(27), batch_size=4, shuffle=True, seed=5)
-        runner = Runner(model, train_loader=loader, optimizer=torch.optim.AdamW(model.parameters(), lr=0.01), max_epochs=2, seed=1,
-                        loss_fn=nn.CrossEntropyLoss(), work_dir=folder, hooks=[hook, *([Spike(4)] if isinstance(hook, Fp16OptimizerHook) else []), *more], **parts)  # fmt: skip
+        spikes = [Spike(4)] if isinstance(hook, Fp16OptimizerHook) else []
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+        runner = Runner(model, train_loader=loader, optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), max_epochs=2, seed=1,
+                        work_dir=folder, hooks=[hook, *spikes, *more], **parts)  # fmt: skip
         runner.train()
         scaler = hook._scaler.state_dict() if hasattr(hook, "_scaler") else {}
         return weights(runner), (runner.iter, runner.optimizer_steps), scaler

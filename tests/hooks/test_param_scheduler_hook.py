@@ -64,7 +64,7 @@ def test_lists_and_dicts_of_lists_are_stepped_and_each_may_have_its_own_unit(tmp
 def test_reduce_on_plateau_follows_the_monitored_metric(tmp_path):
     class Script(BaseHook):
         def after_val_epoch(self, runner):
-            runner.metrics["made_up"] = [1.0, 1.0, 0.5, 0.5][runner.epoch]
+            runner.metrics["made_up"] = [1.0, 1.0, 0.5, 0.5, 9.0][runner.epoch]
 
     def make(optimizer):
         return lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.1, patience=0)

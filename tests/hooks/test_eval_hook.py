@@ -1,0 +1,250 @@
+"""When validation happens, on what, and what it calls the best."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from hookline import Runner
+from hookline.engine import BaseHook
+from hookline.errors import ConfigError, HooklineError
+from hookline.hooks import CheckpointHook, DistEvalHook, EvalHook, StopAtHook, build_hook
+from hookline.metrics import build_metrics
+from tests.helpers import Tracer, batches, make_runner, small_model
+
+
+class Notes(BaseHook):
+    """Notes after how many iterations validations happen, and what they give."""
+
+    def __init__(self) -> None:
+        self.iters: list[int] = []
+        self.metrics: list[dict[str, float]] = []
+
+    def after_val_epoch(self, runner):
+        self.iters.append(runner.iter)
+        self.metrics.append(dict(runner.metrics))
+
+
+def train(tmp_path, *hooks, metrics=("accuracy",), **parts):
+    notes = Notes()
+    parts = {"train_loader": batches(2), "val_loader": batches(2, seed=5), "max_epochs": 6, **parts}
+    runner = make_runner(tmp_path, *hooks, notes, metrics=build_metrics(list(metrics)), **parts)
+    runner.train()
+    return runner, notes
+
+
+@pytest.mark.parametrize(
+    "options, iters",
+    [
+        ({}, [2, 4, 6, 8, 10, 12]),
+        ({"interval": 2}, [4, 8, 12]),
+        ({"start": 4}, [8, 10, 12]),
+        ({"start": 3, "interval": 2}, [6, 10]),
+        ({"by_epoch": False, "interval": 5}, [5, 10]),
+        ({"by_epoch": False, "interval": 4, "start": 3}, [3, 7, 11]),
+    ],
+)
+def test_validation_comes_at_its_interval_from_the_start_on(tmp_path, options, iters):
+    assert train(tmp_path, EvalHook(**options))[1].iters == iters
+
+
+@pytest.mark.parametrize("start, looked", [(2, True), (3, True), (4, False), (0, False)])
+def test_a_resumed_run_is_looked_at_before_it_goes_on_and_nothing_follows_from_it(tmp_path, start, looked):
+    def run(folder, *more, **parts):
+        return train(folder, EvalHook(start=start), CheckpointHook(save_best=False), *more, **parts)
+
+    straight, _ = run(tmp_path / "straight")
+    run(tmp_path / "cut", StopAtHook(epoch=3))
+    tracer = Tracer()
+    resumed, notes = run(tmp_path / "cut", tracer, resume="auto")
+    assert (tracer.log.index("before_val") < tracer.log.index("before_train_iter")) is looked
+    assert (notes.iters[0] == 6) is looked
+    assert resumed.best == straight.best
+    assert torch.equal(resumed.model[0].weight, straight.model[0].weight)
+
+
+def test_its_own_loader_takes_the_place_of_the_runners(tmp_path):
+    other = batches(1, seed=8)
+    a, _ = train(tmp_path / "a", EvalHook(other))
+    b, _ = train(tmp_path / "b", EvalHook(), val_loader=other)
+    assert a.metrics == b.metrics
+
+
+def test_several_loaders_give_metrics_with_their_names(tmp_path):
+    loaders = {"clean": batches(2, seed=5), "noisy": batches(3, seed=6)}
+    tracer = Tracer()
+    runner, _ = train(tmp_path, EvalHook(loaders, metric="noisy/loss"), CheckpointHook(save_best=False), tracer, max_epochs=1)
+    assert list(runner.metrics) == ["clean/accuracy", "clean/loss", "noisy/accuracy", "noisy/loss"]
+    assert runner.metrics["val_clean_accuracy"] == runner.metrics["clean/accuracy"]
+    assert tracer.log.count("before_val_epoch") == 1
+    assert tracer.log.count("after_val_iter") == 5
+    assert runner.best["noisy/loss"]["rule"] == "less"
+    for name, loader in loaders.items():
+        alone, _ = train(tmp_path / name, EvalHook(loader), max_epochs=1)
+        assert alone.metrics["accuracy"] == runner.metrics[f"{name}/accuracy"]
+        assert alone.metrics["val_loss"] == runner.metrics[f"{name}/loss"]
+
+
+def test_a_loader_may_come_from_a_config(tmp_path):
+    hook = build_hook({"type": "EvalHook", "dataloader": {"some": {"dataset": {"type": "digits", "split": "val"}, "batch_size": 64}}})
+    assert next(iter(hook.dataloader["some"]))[0].shape[0] == 64
+
+
+def test_one_look_up_serves_all_names_of_a_metric(tmp_path):
+    runner, _ = train(tmp_path, EvalHook(), max_epochs=1)
+    values = {runner.metrics[name] for name in ("accuracy", "val_accuracy", "val/accuracy", "acc")}
+    assert len(values) == 1
+    assert runner.metrics["val/loss"] == runner.metrics["val_loss"] == runner.metrics["loss"]
+
+
+@pytest.mark.parametrize("options", [{"metric": "acuracy"}, {"save_best": "acuracy"}])
+def test_a_wrong_name_is_found_before_training_and_lists_what_there_is(tmp_path, options):
+    with pytest.raises(ConfigError, match=r"no metric 'acuracy' is measured; there is accuracy, val_loss; did you mean 'accuracy'\?"):
+        train(tmp_path, EvalHook(**options))
+    with pytest.raises(ConfigError, match=r"CheckpointHook: no metric 'nonsense' is measured; there is accuracy, val_loss"):
+        train(tmp_path, EvalHook(), CheckpointHook(best_metric="nonsense"))
+
+
+def test_a_default_that_is_not_measured_gives_way_to_what_is_and_that_is_said_once(tmp_path, caplog):
+    caplog.set_level("INFO", "hookline")
+    runner, notes = train(tmp_path, EvalHook(), CheckpointHook(), metrics=())
+    lowest = min(metrics["val_loss"] for metrics in notes.metrics)
+    assert runner.best["val_loss"]["value"] == lowest
+    assert (tmp_path / "best_val_loss.pth").exists()
+    assert caplog.text.count("EvalHook: the best result is the one with the best val_loss") == 1
+
+
+@pytest.mark.parametrize("options", [{"metric": "auto"}, {"save_best": "auto"}, {"save_best": "acc"}])
+def test_auto_is_the_first_metric(tmp_path, options):
+    runner, notes = train(tmp_path, EvalHook(**options), CheckpointHook(save_best=False), metrics=("accuracy", "f1"))
+    ((name, best),) = runner.best.items()
+    assert name in ("accuracy", "acc")
+    assert best["value"] == max(metrics["accuracy"] for metrics in notes.metrics)
+    assert (tmp_path / f"best_{name}.pth").exists()
+
+
+def test_a_loss_is_best_when_it_is_least_even_if_the_rule_was_forgotten(tmp_path):
+    runner, notes = train(tmp_path, EvalHook(metric="val_loss"))
+    assert runner.best["val_loss"]["value"] == min(metrics["val_loss"] for metrics in notes.metrics)
+
+
+def test_without_save_best_the_best_is_known_but_not_saved(tmp_path):
+    runner, _ = train(tmp_path, EvalHook(save_best=False), CheckpointHook(save_best=False))
+    assert "accuracy" in runner.best
+    assert not (tmp_path / "best_accuracy.pth").exists()
+
+
+def test_elements_of_a_metric_with_several_can_be_asked_for(tmp_path):
+    metric = {"type": "Recall", "average": "none", "name": "recall"}
+    runner, _ = train(tmp_path, EvalHook(metric="recall_2"), metrics=[metric])
+    assert runner.best["recall_2"]["value"] >= 0
+
+
+def test_any_callable_can_be_a_metric(tmp_path):
+    def margin(preds, targets):
+        return preds.max(1).values - preds.min(1).values
+
+    model = small_model()
+    runner = Runner(
+        model, train_loader=batches(2), val_loader=batches(1), optimizer=torch.optim.SGD(model.parameters(), lr=0.1), max_epochs=1,
+        loss_fn=torch.nn.CrossEntropyLoss(), metrics=[margin], work_dir=tmp_path, hooks=[EvalHook(metric="margin")],
+    )  # fmt: skip
+    runner.train()
+    assert runner.best["margin"]["value"] > 0
+
+
+def test_a_test_function_replaces_the_pass_over_the_data(tmp_path):
+    calls = []
+
+    def test_fn(model, loader):
+        calls.append((model.training, loader))
+        return {"quality": torch.tensor(0.5), "accuracy": len(calls) / 10}
+
+    loader = batches(1)
+    tracer = Tracer()
+    runner, notes = train(tmp_path, EvalHook(loader, test_fn=test_fn, metric="quality"), tracer, max_epochs=3)
+    assert [training for training, _ in calls] == [False] * 3
+    assert all(given is loader for _, given in calls)
+    assert notes.metrics[-1] == {"quality": 0.5, "accuracy": 0.3}
+    assert "before_val_iter" not in tracer.log
+    assert runner.best["quality"]["value"] == 0.5
+
+
+def test_a_test_function_must_give_metrics(tmp_path):
+    with pytest.raises(HooklineError, match="must give metrics by name, got list"):
+        train(tmp_path, EvalHook(test_fn=lambda model, loader: [1, 2]))
+    with pytest.raises(ConfigError, match="test_fn must be a function"):
+        build_hook({"type": "EvalHook", "test_fn": "mine"})
+
+
+class Judging(TensorDataset):
+    """A data set that judges predictions itself, as those of MMCV do."""
+
+    seen: list[torch.Tensor]
+
+    def evaluate(self, results, logger=None):
+        assert logger is not None
+        self.seen = results
+        return {"mean": float(torch.stack(list(results)).mean())}
+
+
+def judging_loader():
+    inputs = torch.randn(20, 6, generator=torch.Generator().manual_seed(1))
+    return DataLoader(Judging(inputs, torch.zeros(20, dtype=torch.long)), batch_size=8)
+
+
+def test_a_data_set_that_can_judges_the_predictions_itself(tmp_path):
+    loader = judging_loader()
+    runner, _ = train(tmp_path, EvalHook(loader, metric="mean"), max_epochs=1)
+    with torch.no_grad():
+        wanted = runner.model(loader.dataset.tensors[0])
+    assert len(loader.dataset.seen) == 20
+    torch.testing.assert_close(torch.stack(loader.dataset.seen), wanted)
+    assert runner.metrics["mean"] == pytest.approx(float(wanted.mean()), rel=1e-4)
+    assert "accuracy" in runner.metrics
+
+
+def test_a_test_functions_predictions_are_judged_by_the_data_set(tmp_path):
+    runner, _ = train(tmp_path, EvalHook(judging_loader(), test_fn=lambda model, loader: [torch.ones(3)] * 4), max_epochs=1)
+    assert runner.metrics == {"mean": 1.0}
+
+
+def test_an_efficient_test_keeps_no_predictions(tmp_path):
+    alive = []
+
+    class Count(BaseHook):
+        def after_val_iter(self, runner):
+            gc.collect()
+            kept = [obj for obj in gc.get_objects() if type(obj) is torch.Tensor and obj.shape == (3,)]
+            alive.append(len(kept))
+
+    loader = judging_loader()
+    runner, _ = train(tmp_path / "a", EvalHook(loader, efficient_test=True), Count(), max_epochs=1)
+    assert "mean" not in runner.metrics
+    assert not hasattr(loader.dataset, "seen")
+    efficient, alive[:] = list(alive), []
+    train(tmp_path / "b", EvalHook(judging_loader()), Count(), max_epochs=1)
+    assert efficient[0] == efficient[-1]
+    assert alive[-1] >= alive[0] + 12
+
+
+def test_a_distributed_evaluation_works_on_one_process_too(tmp_path):
+    a, notes = train(tmp_path / "a", DistEvalHook(interval=2))
+    b, _ = train(tmp_path / "b", EvalHook(interval=2))
+    assert notes.iters == [4, 8, 12]
+    assert a.metrics == b.metrics
+    assert "before_val_epoch" not in DistEvalHook(broadcast_bn_buffer=False).get_triggered_stages()
+
+
+def test_the_distributed_one_takes_the_place_of_the_default_one(tmp_path):
+    runner = Runner(small_model(), work_dir=tmp_path, hooks=[{"type": "DistEvalHook"}])
+    assert [hook.name for hook in runner.hooks if isinstance(hook, EvalHook)] == ["DistEvalHook"]
+
+
+@pytest.mark.parametrize("wrong, message", [({"interval": 0}, "interval"), ({"dataloader": 3}, "dataloader"), ({"rule": "most"}, "rule")])
+def test_wrong_parameters_are_refused(wrong, message):
+    with pytest.raises(ConfigError, match=message):
+        build_hook({"type": "EvalHook", **wrong})
