@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
-WINDOW = 256  # values kept per scalar, the most that a mean can be taken over
+from hookline.events.series import Moment, Scalar, Series, fetch
+
+WINDOW = 256  # values kept per scalar, unless someone takes means over more
+LONGEST = 10_000  # the most that a mean can be taken over
 PENDING = 1024  # values of one scalar that may wait on the device before they are fetched unasked
+
+Tensor = torch.Tensor
 
 
 class Clock(Protocol):
@@ -31,34 +35,42 @@ class Record(NamedTuple):
     time: float
 
 
-class Series:
-    """One scalar: values not fetched yet, and a bounded window of those that were."""
+class Mean(NamedTuple):
+    """A mean that is reported under a name of its own."""
 
-    __slots__ = ("pending", "smoothed", "window")
-
-    def __init__(self, smoothed: bool) -> None:
-        self.pending: list[Any] = []
-        self.window: deque[float] = deque(maxlen=WINDOW)
-        self.smoothed = smoothed
+    of: str
+    over: int | str  # so many values, or "epoch", or "global"
 
 
 class EventStorage:
-    """Records values as they come, tensors on their device; `flush` fetches them all in one transfer."""
+    """Records values as they come, tensors on their device; `flush` fetches them all in one transfer.
+
+    Memory and cost per record stay the same however long a run is: each scalar keeps its last values only.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._moment = Moment(-1, -1, 0.0)
         self._series: dict[str, Series] = {}
+        self._window = WINDOW
+        self._means: dict[str, Mean] = {}
         self.recorded = 0  # how many scalars so far; whoever reports them can tell whether there are new ones
         self.listeners: list[Any] = []  # writers that take records as they come
 
     def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
-        """Record a number or a scalar tensor; without smoothing its latest value is shown instead of a mean."""
+        """Record a number or a tensor of one; without smoothing its latest value is shown instead of a mean.
+
+        A tensor is read at the next report: one that is changed in place until then must be cloned.
+        """
         series = self._series.get(name)
         if series is None:
-            series = self._series[name] = Series(smoothing_hint)
-        if isinstance(value, torch.Tensor):
-            value = value.detach()
-        series.pending.append(value)
+            series = self._series[name] = Series(smoothing_hint, self._window, self._running(name))
+        if type(value) is not float:
+            value = _checked(name, value)
+        clock, moment = self._clock, self._moment
+        if clock.iter != moment.iter or clock.epoch != moment.epoch:
+            moment = self._moment = Moment(clock.iter, clock.epoch, time.time())
+        series.pending.append((value, moment))
         self.recorded += 1
         if len(series.pending) >= PENDING:
             self.flush()
@@ -69,10 +81,11 @@ class EventStorage:
             self.put_scalar(name, value, smoothing_hint)
 
     def put_image(self, name: str, image: Any) -> None:
-        """Record a picture: an array or tensor, HWC or CHW."""
+        """Record a picture: an array or tensor, HW, HWC or CHW, of bytes or of numbers from 0 to 1."""
         self._emit("image", name, image)
 
     def put_histogram(self, name: str, values: Any) -> None:
+        """Record how the elements of an array or tensor are distributed, or counts and edges of a histogram made already."""
         self._emit("histogram", name, values)
 
     def put_figure(self, name: str, figure: Any) -> None:
@@ -86,48 +99,89 @@ class EventStorage:
         """Record a file."""
         self._emit("artifact", name, path)
 
+    def keep(self, count: int) -> None:
+        """Keep at least so many values of each scalar, for means over as many (10,000 at most)."""
+        self._window = max(self._window, min(count, LONGEST))
+        for series in self._series.values():
+            series.resize(self._window)
+
+    def add_mean(self, name: str, of: str, over: int | str) -> None:
+        """From now on report the mean of a scalar over so many values, the `epoch` or all of the run (`global`) as `name`."""
+        if over not in ("epoch", "global") and not (isinstance(over, int) and 1 <= over <= LONGEST):
+            raise ValueError(f"a mean is over 'epoch', 'global' or 1 to {LONGEST} values, got {over!r}")
+        self._means[name] = Mean(of, over)
+        if isinstance(over, int):
+            self.keep(over)
+        elif of in self._series and self._series[of].running is None:
+            self.flush()
+            self._series[of].running = self._running(of)
+
     def latest(self) -> dict[str, float]:
         """The last value of each scalar."""
         self.flush()
         return {name: series.window[-1] for name, series in self._series.items() if series.window}
 
-    def means(self, count: int) -> dict[str, float]:
-        """The mean of each scalar over its last `count` values; the last value of those that are not smoothed."""
+    def history(self, name: str) -> list[Scalar]:
+        """The last values of a scalar that this process has recorded, each with iteration, epoch and wall time."""
         self.flush()
-        result = {}
-        for name, series in self._series.items():
-            if series.window:
-                values = list(series.window)[-count:] if series.smoothed else [series.window[-1]]
-                result[name] = sum(values) / len(values)
+        series = self._series.get(name)
+        return [] if series is None else series.history()
+
+    def recorded_at(self, name: str) -> int:
+        """The iteration of a scalar's last value, -1 if this process has recorded none."""
+        series = self._series.get(name)
+        return -1 if series is None else series.last_iter()
+
+    def means(self, count: int, since: int | None = None) -> dict[str, float]:
+        """The mean of each scalar over its last `count` values, or as `add_mean` has it; the last value where it is not smoothed.
+
+        With `since` those are left out of which nothing was recorded from that iteration on.
+        """
+        self.flush()
+        known = {name: series for name, series in self._series.items() if since is None or series.last_iter() >= since}
+        result = {name: series.mean(count if series.smoothed else 1) for name, series in known.items() if series.window}
+        for name, mean in self._means.items():
+            if mean.of in known and known[mean.of].window:
+                series = known[mean.of]
+                result[name] = series.mean(mean.over) if isinstance(mean.over, int) else series.running_mean(mean.over)
         return result
 
     def flush(self) -> None:
         """Fetch what still waits on a device, in one transfer for each."""
-        waiting: dict[torch.device, list[tuple[list[Any], int]]] = {}
-        for series in self._series.values():
-            for index, value in enumerate(series.pending):
-                if isinstance(value, torch.Tensor):
-                    waiting.setdefault(value.device, []).append((series.pending, index))
-        for places in waiting.values():
-            numbers = torch.stack([pending[index].reshape(()).double() for pending, index in places]).tolist()
-            for (pending, index), number in zip(places, numbers, strict=True):
-                pending[index] = number
-        for series in self._series.values():
-            series.window.extend(float(value) for value in series.pending)
-            series.pending.clear()
+        waiting = [series for series in self._series.values() if series.pending]
+        fetch(waiting)
+        for series in waiting:
+            series.settle()
 
     def state_dict(self) -> dict[str, Any]:
         """What smoothing needs after a resume."""
         self.flush()
-        return {name: {"window": list(series.window), "smoothed": series.smoothed} for name, series in self._series.items()}
+        return {name: series.state_dict() for name, series in self._series.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._series.clear()
         for name, saved in state.items():
-            self._series[name] = Series(saved["smoothed"])
-            self._series[name].window.extend(saved["window"])
+            self._series[name] = Series(saved["smoothed"], self._window, self._running(name))
+            self._series[name].load_state_dict(saved)
+
+    def _running(self, name: str) -> dict[str, list[float]] | None:
+        """Sums for the means over epochs and the whole run, where they are wanted."""
+        kinds = {str(mean.over) for mean in self._means.values() if mean.of == name and isinstance(mean.over, str)}
+        return {kind: [0.0, 0.0, -1.0] for kind in sorted(kinds)} or None
 
     def _emit(self, kind: str, name: str, value: Any) -> None:
         record = Record(kind, name, value, self._clock.iter, self._clock.epoch, time.time())
         for listener in self.listeners:
             listener.write(record)
+
+
+def _checked(name: str, value: Any) -> Any:
+    """A number, or a detached tensor of one; here, where the mistake is, and not at the next report."""
+    if isinstance(value, Tensor):
+        if value.numel() != 1:
+            raise ValueError(f"put_scalar({name!r}): a scalar is one number, got a tensor of shape {tuple(value.shape)}")
+        return value.detach()
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"put_scalar({name!r}): a scalar is a number or a tensor of one, got {value!r}") from error

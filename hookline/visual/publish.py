@@ -2,32 +2,62 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
 
-from matplotlib.figure import Figure
+import numpy as np
+from PIL import Image, ImageShow
 
-if TYPE_CHECKING:
-    from hookline.engine import BaseHook, BaseRunner
+from hookline.engine import BaseHook, BaseRunner
+from hookline.events import EventStorage
 
 FOLDER = "visualizations"
 
 
-def publish(runner: BaseRunner, hook: BaseHook, figure: Figure, name: str = "") -> None:
-    """Save `visualizations/<hook>/<name>/step_<n>.png` in the work directory and put the figure into the events.
+class Moment(NamedTuple):
+    """Where in the run a picture belongs, which is behind by the time that it is drawn."""
 
-    A picture that cannot be written is told and not worth the end of a run.
-    """
-    parts = [part for part in (hook.name, name) if part]
-    path = runner.work_dir.joinpath(FOLDER, *map(_file_name, parts), f"step_{runner.iter:06d}.png")
-    runner.events.put_figure("/".join(parts), figure)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, format="png")
-    except OSError as error:
-        runner.logger.warning("%s: cannot save a picture: %s", hook.name, error)
+    iter: int
+    epoch: int
 
 
-def _file_name(text: str) -> str:
+class Place:
+    """Where the pictures of a hook go, and the moment that they are of."""
+
+    def __init__(self, runner: BaseRunner, hook: BaseHook, folder: str | Path | None = None, save: bool = True) -> None:
+        self.moment = Moment(runner.iter, runner.epoch)
+        self._hook = hook.name
+        self._folder = Path(folder) if folder is not None else runner.work_dir / FOLDER / file_name(hook.name)
+        self._save = save
+        self.events = EventStorage(self.moment)
+        self.events.listeners = runner.events.listeners
+
+    def publish(self, pixels: np.ndarray, name: str = "") -> None:
+        """Save `<folder>/<name>/step_<n>.png` and put the picture into the events as `<hook>/<name>`."""
+        self.events.put_image(f"{self._hook}/{name}" if name else self._hook, pixels)
+        if self._save:
+            path = self._folder.joinpath(*map(file_name, filter(None, name.split("//"))), f"step_{self.moment.iter:06d}.png")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(pixels).save(path, format="png", compress_level=3)
+
+
+def open_window(pixels: np.ndarray, title: str) -> None:
+    """Show pixels in the system's viewer of images."""
+    if not ImageShow.show(Image.fromarray(pixels), title):
+        raise OSError("no viewer of images was found, so no window can be opened")
+
+
+def why_no_window(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> str | None:
+    """Why a window cannot be opened; None where it can."""
+    if platform.startswith(("win", "darwin")) or environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
+        return None
+    return "there is no display (neither DISPLAY nor WAYLAND_DISPLAY is set)"
+
+
+def file_name(text: str) -> str:
     """A name for a file or folder that stays where it is put, whatever a hook or layer is called."""
     return re.sub(r"[^\w.\-]", "_", text).lstrip(".") or "_"
