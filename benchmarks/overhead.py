@@ -1,10 +1,10 @@
 """What an iteration costs beyond the model: Hookline against the same loop written by hand, in one run.
 
-    python benchmarks/overhead.py [--rounds 15] [--iters 3000] [--json FILE]
+    python benchmarks/overhead.py [--blocks 150] [--block 40] [--json FILE]
 
-A tiny MLP (32-64-10), batch 32, one thread: small enough that every microsecond of framework shows. CPU time is taken, which
-other programs disturb least. The contenders take turns in random order, and each round's times are divided by the bare
-loop's of the same round.
+A tiny MLP (32-64-10), batch 32, one thread: small enough that every microsecond of framework shows. All contenders train at the
+same time, each in a thread of its own, and take turns of a few milliseconds, one at a time and in random order: what
+disturbs one disturbs all. A turn's CPU time is divided by the bare loop's of the same round.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import logging
 import random
 import statistics
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.hooks.builder import DEFAULT_HOOKS
 
-WARM_UP = 200
+WARM_UP = 10
 
 
 class Idle(BaseHook):
@@ -39,26 +40,52 @@ class Idle(BaseHook):
         pass
 
 
-class TimedLoader:
-    """The same few batches over and over; notes the time from the end of the warm-up to the last batch."""
+class Turns:
+    """Lets one contender run at a time, for a block of iterations, and notes what each block cost."""
 
-    def __init__(self, iters: int) -> None:
+    def __init__(self, names: list[str], blocks: int, block: int) -> None:
+        self.block = block
+        self.microseconds: dict[str, list[float]] = {name: [] for name in names}
+        self._order = [name for _ in range(blocks) for name in random.sample(names, len(names))]
+        self._next = 0
+        self._changed = threading.Condition()
+
+    def loader(self, name: str) -> TurnLoader:
+        return TurnLoader(self, name)
+
+    def wait(self, name: str) -> bool:
+        """Return when it is this contender's turn; False if there is none left."""
+        with self._changed:
+            while self._next < len(self._order) and self._order[self._next] != name:
+                self._changed.wait()
+            return self._next < len(self._order)
+
+    def done(self, name: str, seconds: float) -> None:
+        with self._changed:
+            self.microseconds[name].append(seconds / self.block * 1e6)
+            self._next += 1
+            self._changed.notify_all()
+
+
+class TurnLoader:
+    """The same few batches over and over, as long as there are turns."""
+
+    def __init__(self, turns: Turns, name: str) -> None:
         generator = torch.Generator().manual_seed(0)
         self._batches = [(torch.randn(32, 32, generator=generator), torch.randint(10, (32,), generator=generator)) for _ in range(64)]
-        self._iters = iters
-        self.seconds = 0.0
+        self._turns, self._name = turns, name
 
     def __len__(self) -> int:
-        return self._iters + WARM_UP
+        blocks = sum(name == self._name for name in self._turns._order)
+        return blocks * self._turns.block
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        batches, count = self._batches, len(self._batches)
-        for index in range(WARM_UP):
-            yield batches[index % count]
-        started = time.process_time()
-        for index in range(self._iters):
-            yield batches[index % count]
-        self.seconds = time.process_time() - started
+        batches, count, block = self._batches, len(self._batches), range(self._turns.block)
+        while self._turns.wait(self._name):
+            started = time.thread_time()
+            for index in block:
+                yield batches[index % count]
+            self._turns.done(self._name, time.thread_time() - started)
 
 
 def parts() -> tuple[nn.Module, torch.optim.Optimizer, nn.Module]:
@@ -67,7 +94,7 @@ def parts() -> tuple[nn.Module, torch.optim.Optimizer, nn.Module]:
     return model, torch.optim.SGD(model.parameters(), lr=0.01), nn.CrossEntropyLoss()
 
 
-def bare(loader: TimedLoader) -> None:
+def bare(loader: TurnLoader) -> None:
     model, optimizer, loss_fn = parts()
     model.train()
     for inputs, targets in loader:
@@ -77,7 +104,7 @@ def bare(loader: TimedLoader) -> None:
         optimizer.zero_grad(set_to_none=True)
 
 
-def hookline(loader: TimedLoader, *, idle: int = 0, minimal: bool = False) -> None:
+def hookline(loader: TurnLoader, *, idle: int = 0, minimal: bool = False) -> None:
     model, optimizer, loss_fn = parts()
     drop = [name for name in DEFAULT_HOOKS if name != "OptimizerHook"] if minimal else []
     with tempfile.TemporaryDirectory() as folder:
@@ -94,7 +121,7 @@ def hookline(loader: TimedLoader, *, idle: int = 0, minimal: bool = False) -> No
         runner.train()
 
 
-CONTENDERS: dict[str, Callable[[TimedLoader], None]] = {
+CONTENDERS: dict[str, Callable[[TurnLoader], None]] = {
     "bare loop": bare,
     "minimal (OptimizerHook)": lambda loader: hookline(loader, minimal=True),
     "default hooks": hookline,
@@ -102,14 +129,15 @@ CONTENDERS: dict[str, Callable[[TimedLoader], None]] = {
 }
 
 
-def measure(rounds: int, iters: int) -> dict[str, dict[str, float]]:
-    """Microseconds per iteration and the ratio to the bare loop: median and quartiles over the rounds."""
-    times: dict[str, list[float]] = {name: [] for name in CONTENDERS}
-    for _ in range(rounds):
-        for name in random.sample(list(CONTENDERS), len(CONTENDERS)):
-            loader = TimedLoader(iters)
-            CONTENDERS[name](loader)
-            times[name].append(loader.seconds / iters * 1e6)
+def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
+    """Microseconds per iteration and the ratio to the bare loop: median and quartiles over the blocks after the warm-up."""
+    turns = Turns(list(CONTENDERS), blocks + WARM_UP, block)
+    threads = [threading.Thread(target=run, args=(turns.loader(name),)) for name, run in CONTENDERS.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    times = {name: values[WARM_UP:] for name, values in turns.microseconds.items()}
     results = {}
     for name, values in times.items():
         ratios = [value / base for value, base in zip(values, times["bare loop"], strict=True)]
@@ -120,14 +148,14 @@ def measure(rounds: int, iters: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--iters", type=int, default=3000)
+    parser.add_argument("--blocks", type=int, default=150)
+    parser.add_argument("--block", type=int, default=40, help="iterations in a turn")
     parser.add_argument("--json", type=Path, help="also write the results here")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
-    results = measure(arguments.rounds, arguments.iters)
-    print(f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.rounds} rounds of {arguments.iters}")
+    results = measure(arguments.blocks, arguments.block)
+    print(f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.blocks} turns")
     print(f"{'':28}{'µs/iter':>9}{'ratio':>8}   quartiles")
     for name, row in results.items():
         print(f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")

@@ -100,9 +100,9 @@ def fetch(waiting: Iterable[Series]) -> None:
 
 def _numbers(tensors: list[torch.Tensor]) -> list[float]:
     """The values of many tensors of one device, in their order."""
-    try:
-        values = torch.stack(tensors).flatten()  # almost always: one kind of number, one shape
-    except (RuntimeError, TypeError):
+    if len({(tensor.dtype, tensor.ndim) for tensor in tensors}) == 1:  # almost always, and many times faster
+        values = torch.stack(tensors).flatten()
+    else:
         values = torch.stack([tensor.reshape(()).double() for tensor in tensors])
     return [float(value) for value in values.tolist()]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,9 @@ import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner
-from hookline.errors import suggest
+from hookline.engine import HOOKS, BaseRunner
+from hookline.visual.heat_maps import as_maps, feature_map_picture
+from hookline.visual.picture_hook import PictureHook, Pictures, at_least, matching
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
 DEFAULT_COUNT = 3  # how many of a model's convolutions are shown if no layers are named
@@ -20,7 +20,7 @@ DEFAULT_COUNT = 3  # how many of a model's convolutions are shown if no layers a
 
 @HOOKS.register()
 @dataclass
-class FeatureMapHook(BaseHook):
+class FeatureMapHook(PictureHook):
     """Draw what layers put out for one training sample, every `frequency` iterations.
 
     `layers` are names of modules, with wildcards (`features.*`); without them it is the last three convolutions. At most
@@ -33,21 +33,16 @@ class FeatureMapHook(BaseHook):
     sample_batch_idx: int = 0
     layers: list[str] | None = None
 
-    ranks = "main"
-
     def __post_init__(self) -> None:
-        for name, least in (("frequency", 1), ("max_features", 1), ("sample_batch_idx", 0)):
-            if getattr(self, name) < least:
-                raise ValueError(f"FeatureMapHook: {name} must be at least {least}, got {getattr(self, name)}")
+        at_least(self, frequency=1, max_features=1, sample_batch_idx=0)
         self._targets: dict[str, nn.Module] = {}
         self._handles: list[RemovableHandle] = []
-        self._maps: dict[str, torch.Tensor] = {}
-        self._told = False
+        self._kept: dict[str, torch.Tensor] = {}
 
     def before_train(self, runner: BaseRunner) -> None:
         modules = {name: module for name, module in runner.model.named_modules() if name}
         if self.layers is not None:
-            self._targets = _matching(modules, self.layers)
+            self._targets = matching("FeatureMapHook", modules, self.layers)
             return
         convolutions = [(name, module) for name, module in modules.items() if isinstance(module, CONVOLUTIONS)]
         self._targets = dict(convolutions[-DEFAULT_COUNT:])
@@ -55,48 +50,35 @@ class FeatureMapHook(BaseHook):
             self._tell_once(runner, "the model has no convolutions, so there is nothing to draw; name other layers with 'layers'")
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        for name, module in self._targets.items():
-            self._handles.append(module.register_forward_hook(functools.partial(self._keep, name)))
+        if self._targets and self._has_room(runner):
+            for name, module in self._targets.items():
+                self._handles.append(module.register_forward_hook(functools.partial(self._keep, name)))
 
     def after_forward(self, runner: BaseRunner) -> None:
+        listened = bool(self._handles)
         self._stop_listening()
-        maps, self._maps = self._maps, {}
-        if maps:
-            self._draw(runner, maps)
-        elif self._targets:
+        kept, self._kept = self._kept, {}
+        if kept:
+            self._paint(runner, functools.partial(self._compose, kept, runner.iter))
+        elif listened:
             self._tell_once(runner, "no layer put out anything that can be drawn (layers inside of a compiled model cannot be listened to)")
 
     def cleanup(self, runner: BaseRunner) -> None:
         self._stop_listening()
+        super().cleanup(runner)
 
     def _keep(self, name: str, module: nn.Module, inputs: Any, output: Any) -> None:
         output = output[0] if isinstance(output, (tuple, list)) and output else output
         if isinstance(output, torch.Tensor) and output.ndim >= 2 and output.numel():
             sample = output.detach()[min(self.sample_batch_idx, len(output) - 1)]
-            self._maps[name] = sample.to("cpu", torch.float32, copy=True)  # a copy: the next layer may work in place
+            self._kept[name] = sample.to("cpu", torch.float32, copy=True)  # a copy: the next layer may work in place
 
-    def _draw(self, runner: BaseRunner, kept: dict[str, torch.Tensor]) -> None:
-        from hookline.visual import as_maps, feature_map_figure, publish  # matplotlib takes half a second to import
-
+    def _compose(self, kept: dict[str, torch.Tensor], step: int) -> Pictures:
         for name, sample in kept.items():
-            maps = as_maps(sample, self.max_features)
             shape = " × ".join(map(str, sample.shape))
-            publish(runner, self, feature_map_figure(maps, f"{name}  ({shape}), step {runner.iter}"), name)
+            yield name, feature_map_picture(as_maps(sample, self.max_features), f"{name}  ({shape}), step {step}")
 
     def _stop_listening(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()
-
-    def _tell_once(self, runner: BaseRunner, message: str) -> None:
-        if not self._told:
-            self._told = True
-            runner.logger.warning("%s: %s", self.name, message)
-
-
-def _matching(modules: dict[str, nn.Module], patterns: list[str]) -> dict[str, nn.Module]:
-    """The modules whose names match any pattern, in the model's order; a pattern that matches none is a mistake."""
-    for pattern in patterns:
-        if not fnmatch.filter(modules, pattern):
-            raise ValueError(f"FeatureMapHook: no layer is named {pattern!r}{suggest(pattern, modules)}")
-    return {name: module for name, module in modules.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}

@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import nn
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner
+from hookline.engine import HOOKS, BaseRunner, state
+from hookline.visual.bars import gradient_picture, history_picture
+from hookline.visual.histograms import histogram_picture
+from hookline.visual.picture_hook import PictureHook, Pictures, at_least
+from hookline.visual.publish import Place
 
 VANISHING, EXPLODING = 1e-7, 1e3
 MAX_NAMED = 8  # layers named in one warning
+COLUMNS = 128  # moments kept for the heat map over training; of more, every other one goes
+VALUES = 4096  # of a layer, the most that go into a histogram
+DETAILS = 5  # the heat map and histograms are drawn with every fifth bar chart, and at the end
 
 Flow = dict[str, tuple[float, float]]
+Values = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
 @HOOKS.register()
 @dataclass
-class GradientFlowHook(BaseHook):
+class GradientFlowHook(PictureHook):
     """Draw the mean and the largest |gradient| of each layer every `frequency` iterations; name layers where it vanishes or explodes.
 
-    A gradient vanishes where its largest element is below 1e-7 and explodes where that is above 1e3 or not finite; it is
-    looked at before clipping. The warning is repeated only when other layers are concerned.
+    With every fifth of these bar charts there are histograms of weights and gradients, and a heat map of the gradients over
+    the training so far; the last heat map is drawn at the end. A gradient vanishes where its largest element is below 1e-7
+    and explodes where that is above 1e3 or not finite; it is looked at before clipping. The warning is repeated only when
+    other layers are concerned.
     """
 
     frequency: int = 100
-
-    ranks = "main"
+    steps: list[int] = state([])
+    history: dict[str, list[float]] = state({})
 
     def __post_init__(self) -> None:
-        if self.frequency < 1:
-            raise ValueError(f"GradientFlowHook: frequency must be at least 1, got {self.frequency}")
+        at_least(self, frequency=1)
         self._warned_of: set[str] = set()
 
     def after_backward(self, runner: BaseRunner) -> None:
@@ -40,7 +51,44 @@ class GradientFlowHook(BaseHook):
         vanishing = [name for name, (_, largest) in flow.items() if largest < VANISHING]
         exploding = [name for name, (_, largest) in flow.items() if not largest <= EXPLODING]  # so that NaN counts
         self._warn(runner, vanishing, exploding)
-        self._draw(runner, flow, {*vanishing, *exploding})
+        detailed = runner.iter // self.frequency % DETAILS == 0
+        self._remember(runner.iter, flow)
+        if self._has_room(runner):
+            values = sample_values(runner.model) if detailed else {}
+            self._paint(runner, functools.partial(self._compose, flow, {*vanishing, *exploding}, runner.iter, values))
+            self._record(runner, values)
+            if detailed and len(self.steps) > 1:
+                self._paint_history(runner)
+
+    def after_train(self, runner: BaseRunner) -> None:
+        if self.steps and self._has_room(runner):
+            self._paint_history(runner)
+
+    def _compose(self, flow: Flow, marked: set[str], step: int, values: Values) -> Pictures:
+        yield "", gradient_picture(flow, f"gradient flow, step {step}", marked)
+        if values:
+            yield "histograms", histogram_picture(values, f"weights and gradients, step {step}")
+
+    def _paint_history(self, runner: BaseRunner) -> None:
+        history, steps = {name: list(row) for name, row in self.history.items()}, list(self.steps)
+        self._paint(runner, lambda: [("history", history_picture(history, steps, "gradients over training"))])
+
+    def _record(self, runner: BaseRunner, values: Values) -> None:
+        """Histograms for trackers, which draw them themselves."""
+        events = Place(runner, self).events
+        for name, (weights, gradients) in values.items():
+            events.put_histogram(f"weights/{name}", weights)
+            events.put_histogram(f"gradients/{name}", gradients)
+
+    def _remember(self, step: int, flow: Flow) -> None:
+        for name in flow.keys() - self.history.keys():
+            self.history[name] = [float("nan")] * len(self.steps)
+        self.steps.append(step)
+        for name, row in self.history.items():
+            row.append(flow[name][0] if name in flow else float("nan"))
+        if len(self.steps) > COLUMNS:
+            self.steps = self.steps[::2]
+            self.history = {name: row[::2] for name, row in self.history.items()}
 
     def _warn(self, runner: BaseRunner, vanishing: list[str], exploding: list[str]) -> None:
         concerned = {*vanishing, *exploding}
@@ -53,18 +101,10 @@ class GradientFlowHook(BaseHook):
             runner.logger.warning("%s: at iteration %d gradients are %s", self.name, runner.iter + 1, "; ".join(found))
         self._warned_of = concerned
 
-    def _draw(self, runner: BaseRunner, flow: Flow, marked: set[str]) -> None:
-        from hookline.visual import gradient_figure, publish  # matplotlib takes half a second to import
-
-        publish(runner, self, gradient_figure(flow, f"gradient flow, step {runner.iter}", marked))
-
 
 def measure_flow(model: nn.Module) -> Flow:
     """Mean and largest |gradient| of each module's own parameters, in the model's order; those without gradients are left out."""
-    layers: dict[str, list[torch.Tensor]] = {}
-    for name, parameter in model.named_parameters():
-        if parameter.grad is not None and parameter.numel():
-            layers.setdefault(name.rpartition(".")[0] or name, []).append(parameter.grad)
+    layers = {name: [p.grad for p in parameters if p.grad is not None] for name, parameters in _layers(model).items()}
     if not layers:
         return {}
     sizes = {name: _mean_and_largest(gradients) for name, gradients in layers.items()}
@@ -73,8 +113,34 @@ def measure_flow(model: nn.Module) -> Flow:
     return {name: (mean, largest) for name, (mean, largest) in zip(sizes, numbers, strict=True)}
 
 
+def sample_values(model: nn.Module) -> Values:
+    """Of each layer evenly chosen weights and their gradients, copied."""
+    return {
+        name: (_chosen([p.detach() for p in parameters]), _chosen([_dense(p.grad) for p in parameters if p.grad is not None]))
+        for name, parameters in _layers(model).items()
+    }
+
+
+def _layers(model: nn.Module) -> dict[str, list[nn.Parameter]]:
+    """The parameters that have gradients, by the module that they are of."""
+    layers: dict[str, list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None and parameter.numel():
+            layers.setdefault(name.rpartition(".")[0] or name, []).append(parameter)
+    return layers
+
+
+def _chosen(tensors: list[torch.Tensor]) -> np.ndarray:
+    parts = [tensor.flatten()[:: max(1, tensor.numel() * len(tensors) // VALUES)] for tensor in tensors]
+    return torch.cat([part.to("cpu", torch.float32, copy=True) for part in parts]).numpy()
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    return gradient.coalesce().values() if gradient.is_sparse else gradient.detach()
+
+
 def _mean_and_largest(gradients: list[torch.Tensor]) -> torch.Tensor:
-    values = [(g.coalesce().values() if g.is_sparse else g).detach().abs().double() for g in gradients]
+    values = [_dense(gradient).abs().double() for gradient in gradients]
     total = torch.stack([value.sum() for value in values]).sum()
     count = sum(gradient.numel() for gradient in gradients)
     largest = torch.stack([value.max() if value.numel() else value.new_zeros(()) for value in values]).max()
@@ -82,5 +148,5 @@ def _mean_and_largest(gradients: list[torch.Tensor]) -> torch.Tensor:
 
 
 def _listed(names: list[str]) -> str:
-    rest = len(names) - MAX_NAMED
-    return ", ".join(names[:MAX_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return ", ".join(names[:MAX_NAMED]) + more

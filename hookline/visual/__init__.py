@@ -1,7 +1,11 @@
-"""Drawing. Importing this imports matplotlib, so hooks do it when they draw; pyplot and its global state are never used."""
+"""Drawing: pictures are pixels with texts (`canvas`), composed by the modules named after what they show, rendered by a backend.
 
-from hookline.visual.bars import gradient_figure
-from hookline.visual.heat_maps import as_maps, feature_map_figure, mosaic
-from hookline.visual.publish import publish
+Nothing here imports matplotlib before it is needed; pyplot and its global state are never used.
+"""
 
-__all__ = ["as_maps", "feature_map_figure", "gradient_figure", "mosaic", "publish"]
+from hookline.visual.bars import gradient_picture
+from hookline.visual.canvas import Picture
+from hookline.visual.heat_maps import as_maps, feature_map_picture, mosaic
+from hookline.visual.render import render
+
+__all__ = ["Picture", "as_maps", "feature_map_picture", "gradient_picture", "mosaic", "render"]

@@ -1,29 +1,45 @@
-"""Heat maps of what layers put out."""
+"""Heat maps: what layers put out, and what a model looks at."""
 
 from __future__ import annotations
 
 import math
 
-import matplotlib
+import numpy as np
 import torch
-from matplotlib.figure import Figure
+
+from hookline.visual.canvas import Picture, blank, shorten
+from hookline.visual.colours import heat_colours
+from hookline.visual.images import resized
 
 TILE = 48  # pixels that the longer side of a small map is blown up to
 GAP = 2  # pixels between two maps
+WIDTH = 240  # the least width of a picture, so that its title has room
+TITLE = 22
+OPACITY = 0.55  # of a heat map over an image
 
 
-def feature_map_figure(maps: torch.Tensor, title: str) -> Figure:
+def feature_map_picture(maps: torch.Tensor, title: str) -> Picture:
     """Maps of the shape [count, height, width] side by side, each scaled to its own range; what is not a number stays white."""
-    picture = mosaic(maps)
-    height, width = picture.shape
-    inches = min(max(6 * height / width, 1.0), 12.0)
-    figure = Figure(figsize=(6, inches + 0.5), dpi=100)
-    axes = figure.add_axes((0.01, 0.01, 0.98, inches / (inches + 0.5)))
-    colours = matplotlib.colormaps["viridis"].with_extremes(bad="white")
-    axes.imshow(picture.numpy(), cmap=colours, vmin=0, vmax=1, interpolation="nearest")
-    axes.set_axis_off()
-    figure.text(0.5, 1 - 0.25 / (inches + 0.5), title, ha="center", va="center", fontsize=10, parse_math=False)
-    return figure
+    tiles = mosaic(maps).numpy()
+    height, width = tiles.shape
+    picture = blank(height + TITLE, max(width, WIDTH))
+    picture.paste(heat_colours(tiles), (picture.pixels.shape[1] - width) // 2, TITLE)
+    picture.write(picture.pixels.shape[1] / 2, TITLE / 2, shorten(title, 11, picture.pixels.shape[1] - 8), 11, align="center")
+    return picture
+
+
+def overlay(image: np.ndarray, heat: np.ndarray, opacity: float = OPACITY) -> np.ndarray:
+    """An image [H, W, 3] of bytes under a heat map of any size, scaled to its own range."""
+    height, width = image.shape[:2]
+    heat = resized(unit_range(heat), height, width)
+    return (image * (1 - opacity) + heat_colours(heat, "inferno") * opacity).round().astype(np.uint8)
+
+
+def unit_range(values: np.ndarray) -> np.ndarray:
+    """From 0 to 1; what is not finite, or all the same, is 0."""
+    values = np.nan_to_num(values.astype(np.float32), nan=0.0, posinf=0.0, neginf=0.0)
+    low, high = float(values.min()), float(values.max())
+    return (values - low) / (high - low) if high > low else np.zeros_like(values)
 
 
 def as_maps(sample: torch.Tensor, limit: int) -> torch.Tensor:

@@ -40,7 +40,8 @@ class Place:
         """Save `<folder>/<name>/step_<n>.png` and put the picture into the events as `<hook>/<name>`."""
         self.events.put_image(f"{self._hook}/{name}" if name else self._hook, pixels)
         if self._save:
-            path = self._folder.joinpath(*map(file_name, filter(None, name.split("//"))), f"step_{self.moment.iter:06d}.png")
+            folder = self._folder / file_name(name) if name else self._folder
+            path = folder / f"step_{self.moment.iter:06d}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(pixels).save(path, format="png", compress_level=3)
 

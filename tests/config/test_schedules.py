@@ -40,7 +40,7 @@ def test_the_documented_names_of_policies_are_known(policy):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"lr_config": {"policy": "cosin_annealing", "min_lr": 0.0}}, "lr_config.policy: unknown policy 'cosin_annealing'; did you mean 'CosineAnnealing'?"),
+        ({"lr_config": {"policy": "cosin_annealing", "min_lr": 0.0}}, "policy 'cosin_annealing'; did you mean 'CosineAnnealing'?"),
         ({"lr_config": {"polcy": "step", "step": 3}}, "did you mean 'policy'?"),
         ({"lr_config": {"step": 3}}, "missing 'policy'; known: CosineAnnealing, CosineRestart"),
         ({"lr_config": {"policy": "step", "steps": 3}}, "unknown parameter 'steps'; did you mean 'step'?"),

@@ -163,6 +163,13 @@ def test_what_was_logged_beyond_the_checkpoint_is_not_left_double(tmp_path):
     assert all(isinstance(row["loss"], float) for row in rows)
 
 
+def test_a_bad_loss_amid_accumulation_leaves_nothing_in_the_gradients(tmp_path):
+    accumulate = build_hook({"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 4})
+    runner, hook, _ = train(tmp_path, {(1, 5): NAN}, RollbackHook(skip_batches=1), accumulate)
+    assert len(hook.history) == 1
+    assert torch.isfinite(runner.model[0].weight).all()
+
+
 def test_it_needs_someone_who_saves(tmp_path):
     with pytest.raises(ConfigError, match="nothing to go back to: register a CheckpointHook"):
         make_runner(tmp_path, RollbackHook()).train()
