@@ -1,9 +1,9 @@
 """What clipping, accumulation and a cosine schedule cost as hooks: Hookline against the same loop written by hand, in one run.
 
-    python benchmarks/optimization.py [--rounds 15] [--iters 3000] [--json FILE]
+    python benchmarks/optimization.py [--blocks 150] [--block 40] [--json FILE]
 
-A tiny MLP (32-64-10), batch 32, one thread, as in overhead.py: the contenders take turns in random order, CPU time is taken, and
-each round's times are divided by those of the loop by hand with the same features in the same round.
+A tiny MLP (32-64-10), batch 32, one thread, as in overhead.py: the contenders take turns of a few milliseconds, and each turn's
+CPU time is divided by that of the loop by hand with the same features in the same round.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import argparse
 import json
 import logging
 import math
-import random
 import statistics
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -25,13 +25,13 @@ from hookline import Runner
 from hookline.hooks.builder import DEFAULT_HOOKS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from benchmarks.overhead import TimedLoader, parts
+from benchmarks.turns import TurnLoader, parts, ratio, take_turns
 
 GROUP, MAX_NORM, MIN_LR = 4, 1.0, 0.0001
 CLIP = {"max_norm": MAX_NORM}
 
 
-def by_hand(loader: TimedLoader, *, clip: bool, accumulate: bool, cosine: bool) -> None:
+def by_hand(loader: TurnLoader, *, clip: bool, accumulate: bool, cosine: bool) -> None:
     model, optimizer, loss_fn = parts()
     params, group, length = list(model.parameters()), optimizer.param_groups[0], len(loader)
     base = group["lr"]
@@ -52,7 +52,7 @@ def by_hand(loader: TimedLoader, *, clip: bool, accumulate: bool, cosine: bool) 
         optimizer.zero_grad(set_to_none=True)
 
 
-def hookline(loader: TimedLoader, *, clip: bool, accumulate: bool, cosine: bool) -> None:
+def hookline(loader: TurnLoader, *, clip: bool, accumulate: bool, cosine: bool) -> None:
     model, optimizer, loss_fn = parts()
     owner = {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": GROUP} if accumulate else {"type": "OptimizerHook"}
     hooks = [{**owner, "grad_clip": CLIP if clip else None}]
@@ -81,38 +81,30 @@ FEATURES = {
 }
 
 
-def measure(rounds: int, iters: int) -> dict[str, dict[str, float]]:
-    """Microseconds per iteration of both, and their ratio: median and quartiles over the rounds."""
+def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
+    """Microseconds per iteration of both, and their ratio."""
     ways: dict[str, Callable[..., None]] = {"hand": by_hand, "hookline": hookline}
-    times: dict[str, dict[str, list[float]]] = {name: {way: [] for way in ways} for name in FEATURES}
-    pairs = [(name, way) for name in FEATURES for way in ways]
-    for _ in range(rounds):
-        for name, way in random.sample(pairs, len(pairs)):
-            loader = TimedLoader(iters)
-            ways[way](loader, **FEATURES[name])
-            times[name][way].append(loader.seconds / iters * 1e6)
-    results = {}
-    for name, both in times.items():
-        ratios = [ours / hand for ours, hand in zip(both["hookline"], both["hand"], strict=True)]
-        low, _, high = statistics.quantiles(ratios, n=4)
-        medians = {f"{way}_us": statistics.median(values) for way, values in both.items()}
-        results[name] = {**medians, "ratio": statistics.median(ratios), "low": low, "high": high}
-    return results
+    contenders = {f"{way} {name}": partial(ways[way], **FEATURES[name]) for name in FEATURES for way in ways}
+    times = take_turns(contenders, blocks, block)
+    return {
+        name: {"hand_us": statistics.median(times[f"hand {name}"]), **ratio(times[f"hookline {name}"], times[f"hand {name}"])}
+        for name in FEATURES
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--iters", type=int, default=3000)
+    parser.add_argument("--blocks", type=int, default=150)
+    parser.add_argument("--block", type=int, default=40, help="iterations in a turn")
     parser.add_argument("--json", type=Path, help="also write the results here")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
-    results = measure(arguments.rounds, arguments.iters)
-    print(f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.rounds} rounds of {arguments.iters}")
+    results = measure(arguments.blocks, arguments.block)
+    print(f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.blocks} turns")
     print(f"{'':14}{'by hand µs':>12}{'hookline µs':>13}{'ratio':>8}   quartiles")
     for name, row in results.items():
-        print(f"{name:14}{row['hand_us']:12.1f}{row['hookline_us']:13.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")
+        print(f"{name:14}{row['hand_us']:12.1f}{row['us']:13.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -12,22 +12,19 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import random
-import statistics
+import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from torch import nn
 
 from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.hooks.builder import DEFAULT_HOOKS
 
-WARM_UP = 10
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.turns import TurnLoader, parts, ratio, take_turns
 
 
 class Idle(BaseHook):
@@ -38,60 +35,6 @@ class Idle(BaseHook):
 
     def after_epoch(self, runner):
         pass
-
-
-class Turns:
-    """Lets one contender run at a time, for a block of iterations, and notes what each block cost."""
-
-    def __init__(self, names: list[str], blocks: int, block: int) -> None:
-        self.block = block
-        self.microseconds: dict[str, list[float]] = {name: [] for name in names}
-        self._order = [name for _ in range(blocks) for name in random.sample(names, len(names))]
-        self._next = 0
-        self._changed = threading.Condition()
-
-    def loader(self, name: str) -> TurnLoader:
-        return TurnLoader(self, name)
-
-    def wait(self, name: str) -> bool:
-        """Return when it is this contender's turn; False if there is none left."""
-        with self._changed:
-            while self._next < len(self._order) and self._order[self._next] != name:
-                self._changed.wait()
-            return self._next < len(self._order)
-
-    def done(self, name: str, seconds: float) -> None:
-        with self._changed:
-            self.microseconds[name].append(seconds / self.block * 1e6)
-            self._next += 1
-            self._changed.notify_all()
-
-
-class TurnLoader:
-    """The same few batches over and over, as long as there are turns."""
-
-    def __init__(self, turns: Turns, name: str) -> None:
-        generator = torch.Generator().manual_seed(0)
-        self._batches = [(torch.randn(32, 32, generator=generator), torch.randint(10, (32,), generator=generator)) for _ in range(64)]
-        self._turns, self._name = turns, name
-
-    def __len__(self) -> int:
-        blocks = sum(name == self._name for name in self._turns._order)
-        return blocks * self._turns.block
-
-    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        batches, count, block = self._batches, len(self._batches), range(self._turns.block)
-        while self._turns.wait(self._name):
-            started = time.thread_time()
-            for index in block:
-                yield batches[index % count]
-            self._turns.done(self._name, time.thread_time() - started)
-
-
-def parts() -> tuple[nn.Module, torch.optim.Optimizer, nn.Module]:
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
-    return model, torch.optim.SGD(model.parameters(), lr=0.01), nn.CrossEntropyLoss()
 
 
 def bare(loader: TurnLoader) -> None:
@@ -130,20 +73,9 @@ CONTENDERS: dict[str, Callable[[TurnLoader], None]] = {
 
 
 def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
-    """Microseconds per iteration and the ratio to the bare loop: median and quartiles over the blocks after the warm-up."""
-    turns = Turns(list(CONTENDERS), blocks + WARM_UP, block)
-    threads = [threading.Thread(target=run, args=(turns.loader(name),)) for name, run in CONTENDERS.items()]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    times = {name: values[WARM_UP:] for name, values in turns.microseconds.items()}
-    results = {}
-    for name, values in times.items():
-        ratios = [value / base for value, base in zip(values, times["bare loop"], strict=True)]
-        low, _, high = statistics.quantiles(ratios, n=4)
-        results[name] = {"us": statistics.median(values), "ratio": statistics.median(ratios), "low": low, "high": high}
-    return results
+    """Microseconds per iteration and the ratio to the bare loop."""
+    times = take_turns(CONTENDERS, blocks, block)
+    return {name: ratio(values, times["bare loop"]) for name, values in times.items()}
 
 
 def main() -> None:

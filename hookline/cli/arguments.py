@@ -85,10 +85,10 @@ def _without_ambiguity(argv: Sequence[str]) -> list[str]:
     return args
 
 
-def _config(parser: argparse.ArgumentParser) -> None:
-    parser.usage = f"{parser.prog} CONFIG [KEY=VALUE ...] [options]"
+def _config(parser: argparse.ArgumentParser, nargs: str | None = None) -> None:
+    parser.usage = f"{parser.prog} {'[CONFIG]' if nargs else 'CONFIG'} [KEY=VALUE ...] [options]"
     parser.add_argument(
-        "config", metavar="CONFIG", help="a YAML, JSON or TOML file; KEY=VALUE changes it: training.epochs=3, hooks.ema=null"
+        "config", metavar="CONFIG", nargs=nargs, help="a YAML, JSON or TOML file; KEY=VALUE changes it: training.epochs=3, hooks.ema=null"
     )
 
 
@@ -113,7 +113,12 @@ def _test(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(parser: argparse.ArgumentParser) -> None:
-    _config(parser)
+    _config(parser, nargs="?")
+    parser.add_argument(
+        "--cost",
+        metavar="RUN",
+        help="show beside it what each hook took in a run: its work directory, whose config.yaml is taken if no other",
+    )
     _json(parser)
 
 
@@ -154,6 +159,13 @@ def _verify_resume(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--work-dir", metavar="DIR", help="keep both runs here (default: a temporary directory)")
 
 
+def _log(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} RUN [RUN ...] [--metric NAME] [--plot FILE]"
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="the work directory of a run, or its log.jsonl")
+    parser.add_argument("--metric", action="append", metavar="NAME", help="what to draw (default: loss); may be given several times")
+    parser.add_argument("--plot", metavar="FILE", help="also draw the curves to this file: .png, .svg or .pdf")
+
+
 def _sites(parser: argparse.ArgumentParser) -> None:
     """It takes none."""
 
@@ -189,7 +201,8 @@ Ctrl-C or SIGTERM finishes the iteration, saves and stops; a second one stops at
         "show which hooks run at which site, in which order and why, without training",
         """examples:
   hookline plan configs/digits.yaml
-  hookline plan configs/digits.yaml hooks.logger.priority=LOW hook_order=flat""",
+  hookline plan configs/digits.yaml hooks.logger.priority=LOW hook_order=flat
+  hookline plan --cost runs/digits                       what each hook took in a run""",
         _plan,
     ),
     "lr": Command(
@@ -235,6 +248,14 @@ Ctrl-C or SIGTERM finishes the iteration, saves and stops; a second one stops at
   hookline verify-resume configs/digits.yaml
   hookline verify-resume configs/digits.yaml training.epochs=3 --kills 20""",
         _verify_resume,
+    ),
+    "log": Command(
+        "hookline.cli.log",
+        "show what runs have logged: a table, curves in the terminal, and a picture of them",
+        """examples:
+  hookline log runs/digits
+  hookline log runs/a runs/b --metric loss --metric accuracy --plot curves.png""",
+        _log,
     ),
     "sites": Command("hookline.cli.sites", "list all sites: the moments of a run at which hooks are called", "", _sites),
     "config": Command(

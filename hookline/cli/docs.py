@@ -67,8 +67,8 @@ def hooks_page() -> str:
         "\n\n".join(
             [
                 "# All hooks",
-                "This page is made from the classes by `python -m hookline.cli.docs`; `hookline hooks NAME` prints the same with an example.\n"
-                "Besides its own parameters every hook takes `name`, `priority` and `frequency`.",
+                "This page is made from the classes by `python -m hookline.cli.docs`; `hookline hooks NAME` prints the same with an\n"
+                "example. Besides its own parameters every hook takes `name`, `priority` and `frequency`.",
                 *(_hook_entry(cls, others[cls]) for cls in classes),
             ]
         )

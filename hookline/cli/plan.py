@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path as FilePath
 from typing import Any, NamedTuple
 
+from hookline.cli.arguments import UsageError
 from hookline.cli.common import registering
 from hookline.cli.output import print_json, print_table, priority_label
 from hookline.config import Config, check, load_config
 from hookline.config.components import building
 from hookline.config.schedules import hook_configs
 from hookline.engine import HOOKS, BaseHook, get_priority
+from hookline.engine.cost_report import FILE, iteration_text, readable
 from hookline.engine.registration import HookHost
 from hookline.errors import Path
 from hookline.hooks import get_default_hooks
@@ -31,13 +35,16 @@ class Planned(NamedTuple):
 
 
 def run(args: argparse.Namespace) -> int:
-    config = load_config(args.config, args.overrides)
+    if args.config is None and args.cost is None:
+        raise UsageError("hookline plan needs a config, or --cost and the work directory of a run")
+    costs = None if args.cost is None else read_costs(FilePath(args.cost))
+    config = load_config(FilePath(args.cost) / "config.yaml" if args.config is None else args.config, args.overrides)
     check(config)
     host, planned = plan(config)
     if args.json:
-        print_json(_as_json(host, planned))
+        print_json(_as_json(host, planned) | ({} if costs is None else {"costs": costs}))
     else:
-        _print(host, planned)
+        _print(host, planned, costs)
     return 0
 
 
@@ -71,20 +78,41 @@ def _priority_source(hook: BaseHook, written: dict[str, Any]) -> str:
     return "constructor" if get_priority(hook.priority) != get_priority(type(hook).priority) else "class"
 
 
-def _print(host: HookHost, planned: list[Planned]) -> None:
+def read_costs(run: FilePath) -> dict[str, Any]:
+    """What a run left about the costs of its hooks; an error that says what to do if it left nothing."""
+    path = run / FILE
+    try:
+        costs: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"--cost: {path} cannot be read ({error.strerror}): a run writes it at its end into its work directory") from error
+    except ValueError as error:
+        raise UsageError(f"--cost: {path} is damaged: {error}") from error
+    return costs
+
+
+def _print(host: HookHost, planned: list[Planned], costs: dict[str, Any] | None) -> None:
     print(f"hook_order: {host.hook_order} ({RULES[host.hook_order]})\n")
     by_hook = {id(item.hook): item for item in planned}
+    spent = {(row["hook"], row["site"]): row for row in costs["hooks"]} if costs else {}
     rows = []
     for site, hooks in host.sites.plan.items():
         for position, hook in enumerate(hooks, start=1):
             item = by_hook[id(hook)]
             priority = f"{priority_label(hook.priority)} ({item.priority_from})"
-            rows.append((site if position == 1 else "", str(position), hook.name, priority, str(item.registered), item.origin))
-    print_table(rows, ("site", "", "hook", "priority (from)", "registered", "origin"))
+            start = (site if position == 1 else "", str(position), hook.name)
+            cost = _cost(spent.get((hook.name, site))) if costs else ()
+            rows.append((*start, *cost, priority, str(item.registered), item.origin))
+    print_table(rows, ("site", "", "hook", *(("a call", "of the run") if costs else ()), "priority (from)", "registered", "origin"))
     busy = {id(hook) for hooks in host.sites.plan.values() for hook in hooks}
     idle = [item.hook.name for item in planned if id(item.hook) not in busy]
     if idle:
         print(f"\nat no site: {', '.join(idle)}")
+    if costs and costs["phases"]:
+        print(f"\n{iteration_text(costs)}")
+
+
+def _cost(row: dict[str, Any] | None) -> tuple[str, str]:
+    return ("-", "-") if row is None else (readable(row["seconds_per_call"]), f"{row['share']:.1%}")
 
 
 def _as_json(host: HookHost, planned: list[Planned]) -> dict[str, Any]:

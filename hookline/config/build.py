@@ -16,6 +16,7 @@ from hookline.config.schema import DEFAULT_LOSS, DEFAULT_METRICS, DEFAULT_OPTIMI
 from hookline.config.validate import check
 from hookline.data import DATASETS, describe, make_loader
 from hookline.engine import HOOKS, BaseHook, seed_everything
+from hookline.engine.cost_report import DEFAULT_BUDGET
 from hookline.errors import ConfigError, Path, Problem
 from hookline.metrics import build_metrics
 from hookline.models import MODELS
@@ -63,6 +64,7 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
         "load_from": config.get("load_from"),
         "load_strict": _get(config, "load_strict", True),
         "hook_order": _get(config, "hook_order", "nested"),
+        "hook_budget": _get(config, "hook_budget", DEFAULT_BUDGET),
         "config": config,
     }
 

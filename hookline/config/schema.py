@@ -32,6 +32,7 @@ TOP_LEVEL: dict[str, Any] = {
     "scheduler": COMPONENT | list,
     "training": dict,
     "hook_order": Literal["nested", "flat"],
+    "hook_budget": str | float,
     "hooks": list,
     "drop_hooks": list[str],
 }

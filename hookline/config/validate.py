@@ -19,6 +19,7 @@ from hookline.config.schema import DEFAULT_LOSS, DEFAULT_OPTIMIZER, LOADER, REQU
 from hookline.data import DATASETS, DataInfo
 from hookline.data.options import check_loader
 from hookline.engine import HOOKS
+from hookline.engine.cost_report import as_share
 from hookline.errors import ConfigError, Path, Problem, dotted, suggest
 from hookline.hooks.builder import DEFAULT_HOOKS
 from hookline.metrics import check_metric
@@ -175,6 +176,14 @@ def _check_device(value: str) -> list[Problem]:
     return []
 
 
+def _check_hook_budget(value: Any) -> list[Problem]:
+    try:
+        as_share(value)
+    except ValueError as error:
+        return [Problem(str(error).removeprefix("hook_budget "), ("hook_budget",))]
+    return []
+
+
 def _check_resume(value: str) -> list[Problem]:
     return [] if value == "auto" else _check_exists("resume", value, "'auto', null or the path of a checkpoint")
 
@@ -207,6 +216,7 @@ _SECTIONS: dict[str, Callable[[Any], list[Problem]]] = {
     "drop_hooks": _check_drop_hooks,
     "seed": _check_seed,
     "device": _check_device,
+    "hook_budget": _check_hook_budget,
     "resume": _check_resume,
     "load_from": _check_load_from,
 }

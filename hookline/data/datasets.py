@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hookline.data.digits import Digits
 from hookline.data.image_files import CIFAR10, MNIST
+from hookline.data.shapes import ShapesDetection, ShapesSegmentation
 from hookline.data.tensors import Tensors
 
-__all__ = ["CIFAR10", "MNIST", "Digits", "Tensors"]
+__all__ = ["CIFAR10", "MNIST", "Digits", "ShapesDetection", "ShapesSegmentation", "Tensors"]

@@ -69,6 +69,8 @@ class Costs:
         self.phases = dict.fromkeys(PHASES, 0.0)  # seconds of all timed iterations
         self.samples = 0  # how many those are
         self.started = 0.0
+        self.first = 0  # the iteration that this process began with
+        self.budget_told = False
         self.due = NEVER
         self.watchers: tuple[Watcher, ...] = ()
         self.device_clock: DeviceClock | None = None
@@ -79,7 +81,7 @@ class Costs:
         self._owner = Cell()
         self._sample = dict(self.phases)
         self._phase, self._since = "", -1.0  # negative while no iteration is timed
-        self._first = self._next = self._turned = 0
+        self._next = self._turned = 0
 
     def start(self, runner: BaseRunner) -> None:
         """Forget earlier runs and get ready for this one."""
@@ -87,6 +89,7 @@ class Costs:
         for cell in (*self.cells.values(), *self.seams.values()):
             cell.reset()
         self.phases, self.samples, self.started = dict.fromkeys(PHASES, 0.0), 0, perf_counter()
+        self.budget_told = False
         if runner.device.type == "cuda":
             self.watchers = tuple(watcher for watcher in self.watchers if watcher not in (self.device_clock, self.syncs))
             self.device_clock, self.syncs = DeviceClock(), SyncWatch()
@@ -94,7 +97,7 @@ class Costs:
 
     def begin_training(self, runner: BaseRunner) -> None:
         """The first iteration of this process is about to begin."""
-        self._first, self._turned = runner.iter, -1
+        self.first, self._turned = runner.iter, -1
         self._schedule(runner.iter)
 
     def watch(self, watcher: Watcher) -> None:
@@ -110,6 +113,8 @@ class Costs:
     def turn(self, runner: BaseRunner) -> None:
         """Between two iterations: time the next one, if it is to be timed."""
         self.drop()
+        if runner.inner_iter == runner.epoch_length:
+            return  # the epoch is over, and the loop about to find out
         if runner.iter != self._turned:  # an epoch that turns out to be over brings the loop here twice
             self._turned = runner.iter
             for watcher in self.watchers:
@@ -150,7 +155,7 @@ class Costs:
 
     def measured(self) -> tuple[int, dict[str, float]]:
         """How many iterations were timed, and the seconds of their phases; the device's own time where it has a clock."""
-        if self.device_clock is not None and self.device_clock.samples:
+        if self.device_clock is not None:
             return self.device_clock.samples, {phase: self.device_clock.phases.get(phase, 0.0) for phase in PHASES}
         return self.samples, self.phases
 
@@ -216,9 +221,9 @@ class Costs:
 
     def _schedule(self, iteration: int) -> None:
         """Choose the next iteration to time, from a given one on."""
-        offset = iteration - self._first
+        offset = iteration - self.first
         in_time = max(offset, FIRST_SAMPLES.start) if offset < FIRST_SAMPLES.stop else -(-offset // STRIDE) * STRIDE
-        self._next = self._first + in_time
+        self._next = self.first + in_time
         self.due = 0 if self._forced else self._next
 
     def _begin(self, kind: str, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,7 +17,7 @@ SYNCHRONIZES = "called a synchronizing CUDA operation"  # how torch's warning be
 
 
 def _cuda_event() -> Any:
-    return torch.cuda.Event(enable_timing=True)
+    return torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
 
 
 def _warn_of_syncs(on: bool) -> None:
@@ -48,7 +49,8 @@ class DeviceClock:
     def end(self) -> None:
         if self._kinds and self._kinds.pop() == "iteration":
             self._mark("")
-            self._waiting.append(self._marks)
+            if any(name == "forward" for name, _ in self._marks):  # else there was no batch any more
+                self._waiting.append(self._marks)
 
     def _mark(self, name: str) -> None:
         event = self._make_event()
@@ -59,7 +61,7 @@ class DeviceClock:
         while self._waiting and self._waiting[0][-1][1].query():
             marks = self._waiting.pop(0)
             self.samples += 1
-            for (name, event), (_, following) in zip(marks, marks[1:], strict=False):
+            for (name, event), (_, following) in pairwise(marks):
                 self.phases[name] = self.phases.get(name, 0.0) + event.elapsed_time(following) / 1e3
 
 
@@ -82,7 +84,7 @@ class SyncWatch:
     def begin(self, kind: str, name: str) -> None:
         if kind == "iteration":
             self._catcher = warnings.catch_warnings(record=True)
-            self._caught = self._catcher.__enter__() or []
+            self._caught = self._catcher.__enter__()
             warnings.simplefilter("always")
             self._warn(True)
         self._open.append((kind, name, self._count()))

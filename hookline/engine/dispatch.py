@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from hookline.engine.arguments import Call, bind
+from hookline.engine.costs import HOT, Costs
 from hookline.engine.hook import BaseHook
 from hookline.engine.priority import get_priority
 from hookline.engine.sites import FOREIGN_NAMES, OWNED, PER_EPOCH, PER_ITERATION, SITE_NAMES
@@ -56,6 +57,10 @@ class Sites:
 
     def __init__(self) -> None:
         self.plan: dict[str, list[BaseHook]] = {}
+        self.costs = Costs()
+        self.costs.swap = self._swap
+        self._plain: dict[str, tuple[Call, ...]] = {}
+        self._timed: dict[str, tuple[Call, ...]] = {}
 
     def compile(self, hooks: list[BaseHook], order: Order, services: Mapping[str, Any], is_main: bool = True) -> None:
         """Make the tuples anew; `hooks` are in order of registration."""
@@ -64,7 +69,7 @@ class Sites:
         extra = [site for hook in hooks for site in hook.extra_sites]
         self.plan = {}
         for site in dict.fromkeys((*SITE_NAMES, *extra)):
-            calls = []
+            calls, timed = [], []
             self.plan[site] = here = []
             for hook in inward if site.startswith("before_") else outward:
                 method = hook.site_method(site)
@@ -72,13 +77,19 @@ class Sites:
                     continue
                 here.append(hook)
                 calls.append(_gate(hook, site, bind(method, f"{hook.name}.{method.__name__}", services)))
-            setattr(self, site, tuple(calls))
+                timed.append(self.costs.timed(calls[-1], hook.name, site))
+            setattr(self, site, tuple(calls if site in HOT else timed))
+            if site in HOT:
+                self._plain[site], self._timed[site] = tuple(calls), self.costs.with_phases(site, tuple(timed))
 
     def calls(self, site: str) -> tuple[Call, ...]:
         """The callables of a site given by name; for custom loops, where the name is not known beforehand."""
         if site not in self.plan:
             raise ValueError(f"unknown site {site!r}{suggest(site, self.plan)}")
         return getattr(self, site)  # type: ignore[no-any-return]
+
+    def _swap(self, timed: bool) -> None:
+        vars(self).update(self._timed if timed else self._plain)
 
 
 def check_hook(hook: BaseHook, others: Iterable[BaseHook], services: Mapping[str, Any]) -> None:

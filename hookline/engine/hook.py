@@ -132,7 +132,7 @@ class BaseHook:
         """Put back what `state_dict` gave."""
         for field in _state_fields(self):
             if field.name in state:
-                setattr(self, field.name, state[field.name])
+                setattr(self, field.name, copy.deepcopy(state[field.name]))  # what the hook changes is not the checkpoint's
 
 
 class RegistryOfHooks(Registry[BaseHook]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,12 +18,20 @@ def training_batches(runner: BaseRunner) -> Iterator[Any]:
     It is a generator so that the caller's own `for` body is the iteration: nothing of ours stands on the stack between
     `Runner.train` and the step.
     """
-    seam = runner.seam
+    seam, costs = runner.seam, runner.costs
     if seam.pending:
         seam.settle_before_training(runner)
+    costs.begin_training(runner)
     while not runner.is_finished():
         batches, ahead, went_back = _begin_epoch(runner), END, False
-        while (batch := next(batches, END) if ahead is END else ahead) is not END:
+        while True:
+            if runner.iter >= costs.due:
+                costs.turn(runner)
+            asked = perf_counter()
+            if (batch := next(batches, END) if ahead is END else ahead) is END:
+                costs.drop()
+                break
+            runner.data_time = perf_counter() - asked
             ahead = END
             runner.batch_idx = runner.inner_iter
             yield batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from types import FrameType, TracebackType
@@ -49,6 +50,7 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         runner = self._runner
+        runner.costs.drop()  # an iteration that failed is not measured
         try:
             if error is not None:
                 self._annotate(error)
@@ -72,7 +74,8 @@ class Run:
             signal.signal(signum, self._old_handlers[signum])  # and a third one is no longer ours
             raise Interrupted(signum)
         name = signal.Signals(signum).name
-        self._runner.logger.warning("%s: finishing this iteration, saving and stopping; once more stops at once", name)
+        # Straight to standard error: the signal may have come in the middle of a log line, and logging is not reentrant.
+        os.write(2, f"{name}: finishing this iteration, saving and stopping; once more stops at once\n".encode())
         if self._runner.saver is not None:
             self._runner.request_save()
         self._runner.request_stop(f"interrupted by {name}")

@@ -15,6 +15,7 @@ import torch
 from hookline.checkpoint import CheckpointStore, load_checkpoint
 from hookline.engine.capture import load_weights, restore, restore_hooks, restore_rng
 from hookline.engine.changes import configured
+from hookline.engine.cost_report import DEFAULT_BUDGET, as_share, check_budget, report
 from hookline.engine.dispatch import Order
 from hookline.engine.environment import pick_device, seed_everything
 from hookline.engine.evaluation import Evaluation, evaluate
@@ -52,9 +53,11 @@ class BaseRunner(HookHost):
         load_from: str | Path | None = None,
         load_strict: bool = True,
         hook_order: Order = "nested",
+        hook_budget: float | str = DEFAULT_BUDGET,
         config: Mapping[str, Any] | None = None,
     ) -> None:
         check_length(max_epochs, max_iters)
+        self.hook_budget = as_share(hook_budget)
         if seed is not None:
             seed_everything(seed)
         self.seed = seed
@@ -76,6 +79,7 @@ class BaseRunner(HookHost):
         self.iter_limit = max_iters  # None when the run is measured in epochs
         self.max_epochs, self.max_iters = both_lengths(max_epochs, max_iters, self.epoch_length)
         self.batch: Any = None
+        self.data_time = 0.0  # seconds that the current batch was waited for
         self.outputs: dict[str, Any] = {}
         self.metrics = Metrics()
         self.best: dict[str, dict[str, Any]] = {}
@@ -96,6 +100,8 @@ class BaseRunner(HookHost):
         self.skip_batches = 0  # to be read and thrown away after a resume, where the loader keeps no position
         self._resumed_from: dict[str, Any] | None = None
         super().__init__(hook_order)
+        self.costs = self.sites.costs
+        self.costs.after_sample = check_budget
         self.register_hooks(hooks)
 
     def train(self) -> BaseRunner:
@@ -107,6 +113,7 @@ class BaseRunner(HookHost):
                 self.configured = configured(self.optimizer)
             self.stop_reason = None
             self.model.train()
+            self.costs.start(self)
             for call in sites.before_run:
                 call(self)
             self._load()
@@ -128,6 +135,7 @@ class BaseRunner(HookHost):
             self.stop_reason = self.stop_reason or self._natural_end()
             for call in sites.after_train:
                 call(self)
+            report(self)
             for call in sites.after_run:
                 call(self)
         return self

@@ -77,7 +77,8 @@ class Seam:
         if self._validate:
             self._validate = False
             if runner.val_loader is not None:
-                evaluate(runner, "val")
+                with runner.costs.seam("validate"):
+                    evaluate(runner, "val")
 
     def settle(self, runner: BaseRunner) -> None:
         """Do all that was asked for, in the fixed order."""
@@ -90,7 +91,8 @@ class Seam:
                 self.pending = True
                 return  # half a gradient cannot be saved: wait for the optimizer step, and stop after it
             writes, self._writes = self._writes, []
-            save(runner, writes)
+            with runner.costs.seam("save"):
+                save(runner, writes)
         if self._stop is not None:
             runner.stop_reason, self._stop = self._stop, None
 

@@ -47,7 +47,7 @@ class ConsoleWriter(Writer):
         if mode == "train" and self._bar is not None:
             self._bar.show(scalars)  # the bar tells it; lines would only push it down
             return
-        self._logger.info("%s  %s", self._position(mode), format_scalars(for_lines(scalars) if mode == "train" else scalars))
+        self._logger.info("%s  %s", self._position(mode, iter), format_scalars(for_lines(scalars) if mode == "train" else scalars))
 
     def close(self) -> None:
         if self._bar is not None:
@@ -56,13 +56,13 @@ class ConsoleWriter(Writer):
             self._logger.removeHandler(self._handler)
             self._logger.setLevel(logging.NOTSET)
 
-    def _position(self, mode: str) -> str:
+    def _position(self, mode: str, finished: int) -> str:
         now = self._progress
         if mode != "train":
             return f"{mode}  epoch {now.epoch + 1}" if self._by_epoch else f"{mode}  iter {now.iter}"
         if not self._by_epoch:
-            return f"train  iter {now.iter + 1}/{now.max_iters or '?'}"
-        return f"train  epoch {now.epoch + 1}/{now.max_epochs or '?'}  {now.inner_iter + 1}/{now.epoch_length or '?'}"
+            return f"train  iter {finished}/{now.max_iters or '?'}"
+        return f"train  epoch {now.epoch + 1}/{now.max_epochs or '?'}  {now.inner_iter + finished - now.iter}/{now.epoch_length or '?'}"
 
     def _attach(self, live: bool) -> None:
         """Show the lines ourselves, since nobody has configured logging."""

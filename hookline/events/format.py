@@ -5,18 +5,21 @@ from __future__ import annotations
 import datetime
 from collections.abc import Mapping
 
-SHOWN_LAST = ("time", "data_time", "eta")  # after what people look for first
+from hookline.events.logs import escaped
+
+MEMORY = "system/memory_mb"
+SHOWN_LAST = ("time", "data_time", "eta", MEMORY)  # after what people look for first
 
 
 def format_scalars(scalars: Mapping[str, float]) -> str:
-    """`loss 0.1234  accuracy 0.9750  eta 0:00:12`: times last."""
+    """`loss 0.1234  accuracy 0.9750  eta 0:00:12`: times and memory last."""
     names = [name for name in scalars if name not in SHOWN_LAST] + [name for name in SHOWN_LAST if name in scalars]
-    return "  ".join(f"{name} {format_value(name, scalars[name])}" for name in names)
+    return "  ".join(f"{'memory' if name == MEMORY else escaped(name)} {format_value(name, scalars[name])}" for name in names)
 
 
 def for_lines(scalars: Mapping[str, float]) -> dict[str, float]:
     """What of a training interval belongs in a line: `system/cpu` and its like are for curves."""
-    return {name: value for name, value in scalars.items() if "/" not in name}
+    return {name: value for name, value in scalars.items() if "/" not in name or name == MEMORY}
 
 
 def format_value(name: str, value: float) -> str:
@@ -24,6 +27,8 @@ def format_value(name: str, value: float) -> str:
         return str(datetime.timedelta(seconds=int(value)))
     if name in ("time", "data_time"):
         return f"{value * 1000:.2f}ms"
+    if name == MEMORY:
+        return f"{value:.0f}MB"
     if value != 0 and (abs(value) < 1e-3 or abs(value) >= 1e5):
         return f"{value:.3e}"
     return f"{value:.4f}"

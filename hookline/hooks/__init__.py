@@ -1,18 +1,24 @@
 """The built-in hooks, and building them from configs."""
 
+from hookline.hooks.attention_map_hook import AttentionMapHook
 from hookline.hooks.base_hook import HOOKS, BaseHook, Hook, Priority, get_priority, state
 from hookline.hooks.builder import build_hook, build_hooks, get_default_hooks
+from hookline.hooks.cam_hook import CAMHook
 from hookline.hooks.check_invalid_loss_hook import CheckInvalidLossHook
 from hookline.hooks.checkpoint_hook import CheckpointHook
+from hookline.hooks.clearml_hook import ClearMLHook
 from hookline.hooks.dist_sampler_seed_hook import DistSamplerSeedHook
+from hookline.hooks.dvclive_hook import DVCLiveHook
 from hookline.hooks.early_stopping_hook import EarlyStoppingHook
 from hookline.hooks.ema_hook import EMAHook
 from hookline.hooks.empty_cache_hook import EmptyCacheHook
 from hookline.hooks.eval_hook import DistEvalHook, EvalHook
 from hookline.hooks.feature_map_hook import FeatureMapHook
 from hookline.hooks.gradient_flow_hook import GradientFlowHook
+from hookline.hooks.histogram_hook import HistogramHook
+from hookline.hooks.iter_timer_hook import IterTimerHook
 from hookline.hooks.lambda_hook import LambdaHook
-from hookline.hooks.logger_hook import LoggerHook
+from hookline.hooks.logger_hook import LoggerHook, TextLoggerHook
 from hookline.hooks.lr_scheduler_hook import LRSchedulerHook
 from hookline.hooks.lr_updater_hook import (
     CosineAnnealingLrUpdaterHook,
@@ -28,6 +34,8 @@ from hookline.hooks.lr_updater_hook import (
     PolyLrUpdaterHook,
     StepLrUpdaterHook,
 )
+from hookline.hooks.memory_profiler_hook import MemoryProfilerHook
+from hookline.hooks.mlflow_hook import MLflowHook
 from hookline.hooks.momentum_updater_hook import (
     CosineAnnealingMomentumUpdaterHook,
     CyclicMomentumUpdaterHook,
@@ -36,6 +44,7 @@ from hookline.hooks.momentum_updater_hook import (
     OneCycleMomentumUpdaterHook,
     StepMomentumUpdaterHook,
 )
+from hookline.hooks.neptune_hook import NeptuneHook
 from hookline.hooks.optimizer_hook import (
     AmpOptimizerHook,
     Fp16OptimizerHook,
@@ -44,28 +53,42 @@ from hookline.hooks.optimizer_hook import (
     OptimizerHook,
 )
 from hookline.hooks.param_scheduler_hook import ParamSchedulerHook
+from hookline.hooks.periodic_writer_hook import PeriodicWriterHook
 from hookline.hooks.precise_bn_hook import PreciseBNHook
-from hookline.hooks.profiler_hook import IterTimerHook
+from hookline.hooks.profiler_hook import ProfilerHook
 from hookline.hooks.rollback_hook import RollbackHook
+from hookline.hooks.run_trace_hook import RunTraceHook
 from hookline.hooks.runtime_info_hook import RuntimeInfoHook
+from hookline.hooks.saliency_hook import SaliencyHook
 from hookline.hooks.stop_at_hook import StopAtHook
+from hookline.hooks.swanlab_hook import SwanLabHook
 from hookline.hooks.sync_buffers_hook import SyncBuffersHook
 from hookline.hooks.system_monitor_hook import SystemMonitorHook
+from hookline.hooks.tensorboard_hook import TensorBoardHook
 from hookline.hooks.test_timer_hook import TestHook
+from hookline.hooks.throughput_hook import ThroughputHook
 from hookline.hooks.time_limit_hook import TimeLimitHook
 from hookline.hooks.time_tracking_hook import TimeTrackingHook
+from hookline.hooks.trackio_hook import TrackioHook
+from hookline.hooks.visualization_hook import DetVisualizationHook, SegVisualizationHook, VisualizationHook
+from hookline.hooks.wandb_hook import WandbHook
 
 __all__ = [
     "HOOKS",
     "AmpOptimizerHook",
+    "AttentionMapHook",
     "BaseHook",
+    "CAMHook",
     "CheckInvalidLossHook",
     "CheckpointHook",
+    "ClearMLHook",
     "CosineAnnealingLrUpdaterHook",
     "CosineAnnealingMomentumUpdaterHook",
     "CosineRestartLrUpdaterHook",
     "CyclicLrUpdaterHook",
     "CyclicMomentumUpdaterHook",
+    "DVCLiveHook",
+    "DetVisualizationHook",
     "DistEvalHook",
     "DistSamplerSeedHook",
     "EMAHook",
@@ -80,6 +103,7 @@ __all__ = [
     "GradientCumulativeFp16OptimizerHook",
     "GradientCumulativeOptimizerHook",
     "GradientFlowHook",
+    "HistogramHook",
     "Hook",
     "InvLrUpdaterHook",
     "IterTimerHook",
@@ -89,24 +113,39 @@ __all__ = [
     "LinearAnnealingMomentumUpdaterHook",
     "LoggerHook",
     "LrUpdaterHook",
+    "MLflowHook",
+    "MemoryProfilerHook",
     "MomentumUpdaterHook",
+    "NeptuneHook",
     "OneCycleLrUpdaterHook",
     "OneCycleMomentumUpdaterHook",
     "OptimizerHook",
     "ParamSchedulerHook",
+    "PeriodicWriterHook",
     "PolyLrUpdaterHook",
     "PreciseBNHook",
     "Priority",
+    "ProfilerHook",
     "RollbackHook",
+    "RunTraceHook",
     "RuntimeInfoHook",
+    "SaliencyHook",
+    "SegVisualizationHook",
     "StepLrUpdaterHook",
     "StepMomentumUpdaterHook",
     "StopAtHook",
+    "SwanLabHook",
     "SyncBuffersHook",
     "SystemMonitorHook",
+    "TensorBoardHook",
     "TestHook",
+    "TextLoggerHook",
+    "ThroughputHook",
     "TimeLimitHook",
     "TimeTrackingHook",
+    "TrackioHook",
+    "VisualizationHook",
+    "WandbHook",
     "build_hook",
     "build_hooks",
     "get_default_hooks",

@@ -68,6 +68,7 @@ class CheckpointHook(BaseHook):
             self.save_scheduler = self.save_param_scheduler
         self._seconds = None if self.every is None else parse_duration(self.every)
         self._due: list[str] = []
+        self._surplus: list[str] = []
         self.leave_alone(*(["after_train_epoch"] if not self.by_epoch else ["after_train_iter"] if self.every is None else []))
         self.leave_alone(*([] if self.async_save else ["after_backward"]), *([] if self.save_on_exception else ["on_exception"]))
 
@@ -153,12 +154,22 @@ class CheckpointHook(BaseHook):
             return
         without = {name for name, wanted in (("optimizer", self.save_optimizer), ("scheduler", self.save_scheduler)) if not wanted}
         content = {key: value for key, value in checkpoint.items() if key not in without}
-        surplus = self.kept[: -self.max_keep_ckpts] if self.max_keep_ckpts > 0 else []
-        self.kept = self.kept[len(surplus) :]
+        self._drop_surplus()
+        surplus, self._surplus = self._surplus, []
         later = list(_unchanged_by_forward(runner)) if runner.sites.optimize else []
         about = {"step": runner.iter, "epoch": runner.epoch, "metrics": dict(runner.metrics)}
         self._saver.save(content, names, surplus=surplus, later=later, **about)
         self._saved_at = time.monotonic()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._surplus = []
+        self._drop_surplus()  # as the run that wrote it did right after
+
+    def _drop_surplus(self) -> None:
+        count = len(self.kept) - self.max_keep_ckpts if self.max_keep_ckpts > 0 else 0
+        self._surplus += self.kept[: max(count, 0)]
+        self.kept = self.kept[max(count, 0) :]
 
     def _best_metrics(self, runner: BaseRunner) -> list[tuple[str, Rule]]:
         names = [choose_metric(wanted, runner.metrics, DEFAULT_METRIC) for wanted in self._wanted_metrics()]

@@ -2,59 +2,74 @@
 
 from __future__ import annotations
 
-import logging
+import shutil
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import suggest
+from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
 from hookline.events.jsonl import JSONLinesWriter
-from hookline.optim.groups import learning_rates
+from hookline.events.logs import log_file
+from hookline.tracking import begins_anew, epoch_of_report, put_losses, put_state
+
+LOG = "log.jsonl"
 
 
 @HOOKS.register()
 @dataclass
 class LoggerHook(BaseHook):
-    """Report loss, learning rate, times and metrics every `interval` iterations and after each validation.
+    """Report loss, learning rate, times, memory and metrics every `interval` iterations and after each validation.
 
     With `by_epoch` iterations are counted within the epoch. `ignore_last` leaves out the rest of an epoch after its last
     whole interval. With `log_metric_by_epoch` validation results are filed under their epoch, else under the iteration.
+    A scalar is shown as its mean over the interval; `means` adds others, or replaces it: `{loss_100: {of: loss, over: 100}}`,
+    over so many values, the `epoch`, or all of the run (`global`).
     """
 
     interval: int = 50
     by_epoch: bool = True
     log_metric_by_epoch: bool = True
     ignore_last: bool = True
+    means: dict[str, dict[str, Any]] | None = None
 
     priority = Priority.NORMAL
-    ranks = "main"
 
     def __post_init__(self) -> None:
         if self.interval < 1:
-            raise ValueError(f"LoggerHook: interval must be at least 1, got {self.interval}")
+            raise ValueError(f"{type(self).__name__}: interval must be at least 1, got {self.interval}")
+        for name, mean in (self.means or {}).items():
+            _check_mean(f"{type(self).__name__}: means.{name}", mean)
+        self._writers: list[Writer] = []
+        self._file: Any = None
 
     def before_run(self, runner: BaseRunner) -> None:
-        runner.work_dir.mkdir(parents=True, exist_ok=True)
-        self._console = ConsoleWriter(runner, self.by_epoch)
-        self._jsonl = JSONLinesWriter(runner.work_dir / "log.jsonl")
-        self._file = logging.FileHandler(runner.work_dir / "hookline.log", encoding="utf-8")
-        self._file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        runner.events.keep(self.interval)
+        for name, mean in (self.means or {}).items():
+            runner.events.add_mean(name, **mean)
+        self._started, self._reported = time.perf_counter(), runner.events.recorded
+        if runner.is_main:
+            self._writers = [ConsoleWriter(runner, self.by_epoch), JSONLinesWriter(runner.work_dir / LOG)]
+        self._file = log_file(runner.work_dir)  # each process has its own; the rest is for the first
         runner.logger.addHandler(self._file)
-        self._started = time.perf_counter()
-        self._reported = runner.events.recorded
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         if runner.resuming:
-            self._jsonl.cut_after(runner.iter)  # a run that goes back on its way leaves no double points either
+            self._cut(runner)  # a run that goes back on its way leaves no double points either
 
     def before_train(self, runner: BaseRunner) -> None:
-        if runner.resume is not None:
-            self._jsonl.cut_after(runner.iter)  # also where nothing was saved before the run was killed
-        elif runner.iter == 0:
-            self._jsonl.set_aside()
+        if begins_anew(runner):
+            for writer in self._writers:
+                writer.set_aside()
+        elif runner.resume is not None:
+            self._cut(runner)  # also where nothing was saved before the run was killed
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        runner.events.put_scalar("loss", runner.outputs["loss"])
+        put_losses(runner)
         position = runner.inner_iter if self.by_epoch else runner.iter
         if (position + 1) % self.interval == 0:
             self._report(runner, self.interval)
@@ -66,33 +81,72 @@ class LoggerHook(BaseHook):
             self._report(runner, rest, done=0)
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
-        self._write("val", dict(runner.metrics), runner)
+        self._write("val", runner)
 
     def after_test_epoch(self, runner: BaseRunner) -> None:
-        self._write("test", dict(runner.metrics), runner)
+        self._write("test", runner)
 
     def after_train(self, runner: BaseRunner) -> None:
         if runner.events.recorded > self._reported:
             self._report(runner, self.interval, done=0)
         seconds = time.perf_counter() - self._started
-        runner.logger.info("stopped: %s, after %d iterations in %.1f s", runner.stop_reason, runner.iter, seconds)
+        if runner.is_main:
+            runner.logger.info("stopped: %s, after %d iterations in %.1f s", runner.stop_reason, runner.iter, seconds)
 
     def cleanup(self, runner: BaseRunner) -> None:
-        if hasattr(self, "_file"):
-            self._console.close()
-            self._jsonl.close()
+        for writer in self._writers:
+            writer.close()
+        self._writers = []
+        if self._file is not None:
             runner.logger.removeHandler(self._file)
             self._file.close()
 
+    def _cut(self, runner: BaseRunner) -> None:
+        for writer in self._writers:
+            writer.cut_after(runner.iter)
+
     def _report(self, runner: BaseRunner, count: int, done: int = 1) -> None:
-        rates = runner.used_rates if runner.used_rates is not None else learning_rates(runner.optimizer)
-        runner.events.put_scalars(rates, smoothing_hint=False)
+        if not self._writers:
+            return
+        put_state(runner)
         scalars = runner.events.means(count)
         self._reported = runner.events.recorded
-        for writer in (self._console, self._jsonl):
-            writer.write_scalars("train", scalars, iter=runner.iter + done, epoch=runner.epoch + 1)
+        for writer in self._writers:
+            writer.write_scalars("train", scalars, iter=runner.iter + done, epoch=epoch_of_report(runner, done))
 
-    def _write(self, mode: str, scalars: dict[str, float], runner: BaseRunner) -> None:
-        step = runner.epoch + 1 if self.log_metric_by_epoch else runner.iter
-        self._console.write_scalars(mode, scalars, iter=runner.iter, epoch=runner.epoch + 1)
-        self._jsonl.write_scalars(mode, {**scalars, "step": step}, iter=runner.iter, epoch=runner.epoch + 1)
+    def _write(self, mode: str, runner: BaseRunner) -> None:
+        step = {"step": runner.epoch + 1 if self.log_metric_by_epoch else runner.iter}
+        for writer in self._writers:
+            scalars = dict(runner.metrics) | (step if isinstance(writer, JSONLinesWriter) else {})
+            writer.write_scalars(mode, scalars, iter=runner.iter, epoch=runner.epoch + 1)
+
+
+@HOOKS.register()
+@dataclass
+class TextLoggerHook(LoggerHook):
+    """LoggerHook that, when the run is over, also copies its log files to `out_dir`: those that end in one of `out_suffix`."""
+
+    out_dir: str | None = None
+    out_suffix: str | Sequence[str] = (".jsonl", ".log")
+
+    def cleanup(self, runner: BaseRunner) -> None:
+        super().cleanup(runner)
+        if self.out_dir is None or not runner.is_main or not runner.work_dir.is_dir():
+            return
+        suffixes = (self.out_suffix,) if isinstance(self.out_suffix, str) else tuple(self.out_suffix)
+        target = Path(self.out_dir) / runner.work_dir.name
+        target.mkdir(parents=True, exist_ok=True)
+        for path in sorted(runner.work_dir.iterdir()):
+            if path.is_file() and (path.name.endswith(suffixes) or (path.name == LOG and ".log.json" in suffixes)):
+                shutil.copy2(path, target / path.name)
+
+
+def _check_mean(where: str, mean: Mapping[str, Any]) -> None:
+    known = ("of", "over")
+    for key in mean:
+        if key not in known:
+            raise ValueError(f"{where}: unknown key {key!r}{suggest(key, known)}")
+    if set(mean) != set(known):
+        raise ValueError(f"{where}: needs 'of' (a scalar) and 'over' (a number of values, 'epoch' or 'global'), got {dict(mean)!r}")
+    if mean["over"] not in ("epoch", "global") and not (isinstance(mean["over"], int) and mean["over"] > 0):
+        raise ValueError(f"{where}: 'over' must be a number of values, 'epoch' or 'global', got {mean['over']!r}")

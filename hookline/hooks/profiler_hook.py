@@ -1,48 +1,149 @@
-"""How long iterations take."""
+"""A torch profile of some iterations, and what it says."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerAction
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import suggest
+from hookline.profiling.counting import FlopCount
+from hookline.profiling.profile_files import write_tables, write_traces
+from hookline.profiling.ranges import Ranges
+from hookline.profiling.words import Spent, in_words
+
+RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
+SCHEDULE = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}  # the least that each may be
 
 
 @HOOKS.register()
 @dataclass
-class IterTimerHook(BaseHook):
-    """Record `time` (a whole iteration) and `data_time` (waiting for its batch); every `interval` iterations also the ETA.
+class ProfilerHook(BaseHook):
+    """Profile the first `profile_iters` iterations (epochs, with `by_epoch`) with torch.profiler, phases and hooks named.
 
-    Validation and saving between two iterations are not counted as waiting for data.
+    `schedule` is `{wait, warmup, active, repeat}` in iterations, by default a tenth, a tenth and the rest. Each cycle leaves in
+    `profile/` of the work directory a trace for chrome and TensorBoard, a table of operators (with shapes, memory, stacks and
+    FLOPs, as chosen), and a summary in words that the log shows too. `on_trace_ready` is called with torch's profiler then.
     """
 
-    interval: int = 50
-    log_eta: bool = True
+    by_epoch: bool = False
+    profile_iters: int = 100
+    schedule: dict[str, int] | None = None
+    on_trace_ready: Callable[[Any], Any] | None = None
+    record_shapes: bool = True
+    profile_memory: bool = True
+    with_stack: bool = False
+    with_flops: bool = True
+    export_chrome_trace: bool = True
+    export_tensorboard: bool = True
 
-    priority = Priority.LOW
+    priority = Priority.LOWEST  # nearest to the forward, whose operations it counts
+    ranks = "main"
 
     def __post_init__(self) -> None:
-        if self.interval < 1:
-            raise ValueError(f"IterTimerHook: interval must be at least 1, got {self.interval}")
+        if self.profile_iters < 1:
+            raise ValueError(f"ProfilerHook: profile_iters must be at least 1, got {self.profile_iters}")
+        if self.on_trace_ready is not None and not callable(self.on_trace_ready):
+            raise ValueError(f"ProfilerHook: on_trace_ready must be a function of the profiler, got {self.on_trace_ready!r}")
+        self._schedule = self._complete_schedule()
+        self._profiler: Any = None
+        self._cycles = 0
+        self._flops: FlopCount | None = None
 
-    def before_train_epoch(self, runner: BaseRunner) -> None:
-        self._asked = time.perf_counter()
+    def before_train(self, runner: BaseRunner) -> None:
+        activities = [torch.profiler.ProfilerActivity.CPU]
+        if runner.device.type == "cuda":
+            activities.append(torch.profiler.ProfilerActivity.CUDA)
+        self._profiler = torch.profiler.profile(
+            activities=activities,
+            schedule=torch.profiler.schedule(**self._schedule),
+            on_trace_ready=self._ready,
+            record_shapes=self.record_shapes,
+            profile_memory=self.profile_memory,
+            with_stack=self.with_stack,
+            with_flops=self.with_flops,
+        )
+        self._first, self._first_epoch, self._cycles, self._flops = runner.iter, runner.epoch, 0, None
+        self._ranges = Ranges(self._between)
+        self._profiler.start()
+        self._follow()
+        runner.costs.watch(self._ranges)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        self._got = time.perf_counter()
+        if self.with_flops and self._flops is None and self._profiler is not None:
+            self._flops = FlopCount()  # in the first iteration, which is hardly ever part of the profile
+            self._flops.start()
+
+    def after_backward(self, runner: BaseRunner) -> None:
+        if self._flops is not None:
+            self._flops.stop()
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        now = time.perf_counter()
-        events = runner.events
-        events.put_scalar("time", now - self._asked)
-        events.put_scalar("data_time", self._got - self._asked)
-        if self.log_eta and runner.max_iters is not None and self.every_n_iters(runner, self.interval):
-            mean = events.means(self.interval)["time"]
-            events.put_scalar("eta", mean * (runner.max_iters - runner.iter - 1), smoothing_hint=False)
-        self._asked = now
+        self.after_backward(runner)  # where nobody calls that
 
-    def after_val(self, runner: BaseRunner) -> None:
-        self._asked = time.perf_counter()
+    def after_train(self, runner: BaseRunner) -> None:
+        self._stop()
+        if not self._cycles:
+            begin = self._schedule["wait"] + self._schedule["warmup"]
+            runner.logger.warning("%s: training was over before the profile began, after %d iterations", self.name, begin)
 
-    def after_save_checkpoint(self, runner: BaseRunner) -> None:
-        self._asked = time.perf_counter()
+    def cleanup(self, runner: BaseRunner) -> None:
+        self.after_backward(runner)
+        self._stop()
+
+    def _between(self, runner: BaseRunner) -> None:
+        """Before each iteration: the profiler takes its next step."""
+        done = runner.iter - self._first
+        if done == 0:
+            return
+        cycle = sum(self._schedule[name] for name in ("wait", "warmup", "active"))
+        over = runner.epoch - self._first_epoch >= self.profile_iters if self.by_epoch else done >= self.profile_iters
+        if over or (self._schedule["repeat"] and done >= cycle * self._schedule["repeat"]):
+            self._stop()
+        else:
+            self._profiler.step()
+            self._follow()
+
+    def _follow(self) -> None:
+        began = self._profiler.current_action in RECORDING and not self._ranges.recording
+        self._ranges.recording = self._profiler.current_action in RECORDING
+        if began:
+            self._before = Spent.of(self.runner.costs)
+
+    def _stop(self) -> None:
+        if self._profiler is not None:
+            profiler, self._profiler = self._profiler, None
+            self._ranges.close()
+            self.runner.costs.unwatch(self._ranges)
+            profiler.stop()
+
+    def _ready(self, profiler: Any) -> None:
+        """A cycle is complete: write all that is wanted of it."""
+        runner, folder = self.runner, self.runner.work_dir / "profile"
+        self._cycles += 1
+        self._ranges.recording = False
+        folder.mkdir(parents=True, exist_ok=True)
+        write_traces(profiler, folder, self._cycles, self.export_chrome_trace, self.export_tensorboard)
+        words = in_words(Spent.of(runner.costs).since(self._before), 0 if self._flops is None else self._flops.flops)
+        summary = write_tables(profiler, folder, self._cycles, words, runner.device.type == "cuda", self.with_stack)
+        runner.logger.info("%s: %s", self.name, summary)
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(profiler)
+
+    def _complete_schedule(self) -> dict[str, int]:
+        tenth = min(10, self.profile_iters // 10)
+        given = self.schedule or {"wait": tenth, "warmup": tenth, "active": 80 if self.by_epoch else self.profile_iters - 2 * tenth}
+        for name, value in given.items():
+            if name not in SCHEDULE:
+                raise ValueError(f"ProfilerHook: schedule has no {name!r}{suggest(name, SCHEDULE)}")
+            if not isinstance(value, int) or value < SCHEDULE[name]:
+                raise ValueError(f"ProfilerHook: schedule.{name} must be a whole number of at least {SCHEDULE[name]}, got {value!r}")
+        schedule = {**SCHEDULE, **given}
+        begin = schedule["wait"] + schedule["warmup"]
+        if not self.by_epoch and begin >= self.profile_iters:
+            raise ValueError(f"ProfilerHook: the schedule begins after {begin} iterations, but profile_iters is {self.profile_iters}")
+        return schedule

@@ -30,7 +30,7 @@ def parse_colour(value: Any) -> Colour:
     """A colour from `"#d55e00"`, a name such as `"red"`, or three numbers from 0 to 255."""
     if isinstance(value, str):
         try:
-            return ImageColor.getrgb(value)[:3]  # type: ignore[return-value]
+            return ImageColor.getrgb(value)[:3]
         except ValueError:
             raise ValueError(f"unknown colour {value!r}; give a name, '#rrggbb' or [red, green, blue] from 0 to 255") from None
     numbers = list(value) if isinstance(value, (list, tuple)) else []
@@ -62,7 +62,7 @@ def heat_colours(values: np.ndarray, scale: str = "viridis") -> np.ndarray:
     places = np.nan_to_num(np.clip(values, 0, 1) * 255).astype(np.uint8)
     colours = _table(scale)[places]
     colours[~np.isfinite(values)] = WHITE
-    return colours
+    return np.asarray(colours)
 
 
 @functools.cache

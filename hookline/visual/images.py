@@ -19,7 +19,7 @@ class Scaling(NamedTuple):
     note: str = ""  # what was guessed
 
     def __call__(self, image: np.ndarray) -> np.ndarray:
-        return image * self.factor + self.offset
+        return np.asarray(image * self.factor + self.offset)
 
 
 def find_scaling(images: Sequence[np.ndarray], mean: Sequence[float] | None = None, std: Sequence[float] | None = None) -> Scaling:
@@ -60,12 +60,12 @@ def to_rgb(image: np.ndarray, scaling: Scaling) -> np.ndarray:
     channels = scaled.shape[-1]
     if channels < 3:
         scaled = scaled.mean(-1, keepdims=True).repeat(3, -1)
-    return (np.clip(scaled[..., :3], 0, 1) * 255).round().astype(np.uint8)
+    return np.asarray((np.clip(scaled[..., :3], 0, 1) * 255).round(), dtype=np.uint8)
 
 
-def zoom_for(height: int, width: int, wanted: int) -> float:
+def zoom_for(image: np.ndarray, wanted: int) -> float:
     """The factor that brings the longer side to about `wanted` pixels: a whole one for enlarging, so that no pixel is mixed."""
-    longest = max(height, width, 1)
+    longest = int(max(*image.shape[:2], 1))
     return max(1, wanted // longest) if longest <= wanted else wanted / longest
 
 

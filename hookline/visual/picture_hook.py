@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
+import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
+
+import numpy as np
 
 from hookline.engine import BaseHook, BaseRunner
 from hookline.errors import suggest
 from hookline.visual.canvas import Picture
+from hookline.visual.images import Scaling, find_scaling, to_rgb
 from hookline.visual.painter import painter_of
 from hookline.visual.publish import Place, open_window
 from hookline.visual.render import render
@@ -41,8 +45,9 @@ class PictureHook(BaseHook):
         """Whether it is worth copying anything; asked before `_paint`."""
         return painter_of(runner).has_room(self.name)
 
-    def _paint(self, runner: BaseRunner, compose: Callable[[], Pictures]) -> None:
-        place = Place(runner, self, self.out_dir, self.save)
+    def _paint(self, runner: BaseRunner, compose: Callable[[], Pictures], done: int = 0) -> None:
+        """Have pictures drawn of this moment; `done` is 1 where the current iteration is over but not counted yet."""
+        place = Place(runner, self, self.out_dir, self.save, done)
 
         def job() -> None:
             for name, picture in compose():
@@ -57,6 +62,25 @@ class PictureHook(BaseHook):
         if not self._told:
             self._told = True
             runner.logger.warning("%s: %s", self.name, message)
+
+
+class ImageHook(PictureHook):
+    """Draws a model's inputs, normalised as they were given or as it looks."""
+
+    mean: list[float] | None = None
+    std: list[float] | None = None
+
+    _scaling: Scaling | None = None
+
+    def _to_rgb(self, images: list[np.ndarray], logger: logging.Logger) -> list[np.ndarray]:
+        """Images [H, W, C] as bytes [H, W, 3]; the first ones decide how, so that all pictures of a run are alike."""
+        if self._scaling is None:
+            self._scaling = find_scaling(images, self.mean, self.std)
+            if self._scaling.note:
+                logger.info(
+                    "%s: inputs look normalised and are drawn with %s, a guess; 'mean' and 'std' say it", self.name, self._scaling.note
+                )
+        return [to_rgb(image, self._scaling) for image in images]
 
 
 def at_least(hook: BaseHook, **limits: float) -> None:

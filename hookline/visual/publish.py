@@ -6,8 +6,8 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from PIL import Image, ImageShow
@@ -18,7 +18,8 @@ from hookline.events import EventStorage
 FOLDER = "visualizations"
 
 
-class Moment(NamedTuple):
+@dataclass
+class Moment:
     """Where in the run a picture belongs, which is behind by the time that it is drawn."""
 
     iter: int
@@ -26,10 +27,10 @@ class Moment(NamedTuple):
 
 
 class Place:
-    """Where the pictures of a hook go, and the moment that they are of."""
+    """Where the pictures of a hook go, and the moment that they are of: the iterations counted so far, and `done` more."""
 
-    def __init__(self, runner: BaseRunner, hook: BaseHook, folder: str | Path | None = None, save: bool = True) -> None:
-        self.moment = Moment(runner.iter, runner.epoch)
+    def __init__(self, runner: BaseRunner, hook: BaseHook, folder: str | Path | None = None, save: bool = True, done: int = 0) -> None:
+        self.moment = Moment(runner.iter + done, runner.epoch)
         self._hook = hook.name
         self._folder = Path(folder) if folder is not None else runner.work_dir / FOLDER / file_name(hook.name)
         self._save = save

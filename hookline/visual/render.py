@@ -42,10 +42,10 @@ def _matplotlib(picture: Picture) -> np.ndarray:
     for text in picture.texts:
         colour = tuple(part / 255 for part in text.colour)
         place = text.x / width, 1 - text.y / height
-        style = {"ha": text.align, "va": "center", "fontsize": text.size * 72 / DPI, "color": colour}
-        figure.text(*place, text.text, parse_math=False, **style)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+        points = text.size * 72 / DPI
+        figure.text(*place, text.text, parse_math=False, ha=text.align, va="center", fontsize=points, color=colour)
+    canvas.draw()  # type: ignore[no-untyped-call]
+    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()  # type: ignore[no-untyped-call]
 
 
 BACKENDS = {"matplotlib": _matplotlib, "pillow": _pillow}

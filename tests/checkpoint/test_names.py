@@ -33,7 +33,7 @@ def test_names_that_lead_out_of_the_directory_or_hide_something_are_refused(name
         check_name(name)
 
 
-@pytest.mark.parametrize("name", [MANIFEST, JOURNAL, LOCK, temporary_name()])
+@pytest.mark.parametrize("name", [MANIFEST, JOURNAL, LOCK, temporary_name()], ids=["manifest", "journal", "lock", "temporary"])
 def test_the_names_of_the_store_itself_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="the store uses this name itself"):
         check_name(name)

@@ -57,7 +57,7 @@ def test_an_error_in_the_background_is_reported_and_raised_once_in_whoever_asks(
     store, saves, reports = saver(tmp_path)
     store._fs = Broken()
     saves.save({"state_dict": {}}, ["a.pth"], step=1, epoch=0)
-    with pytest.raises(CheckpointError, match="a.pth.*Input/output error"):
+    with pytest.raises(CheckpointError, match=r"a\.pth.*Input/output error"):
         saves.wait()
     saves.wait()
     assert len(reports) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -30,19 +31,26 @@ def write_config(folder: Path, more: str = "") -> str:
     return str(path)
 
 
+STARTED: list[subprocess.Popen[str]] = []  # by the test that runs now; those that outlive it are killed
+
+
 def command(*arguments: str, start: Sequence[str] = ("-m", "hookline"), **options: Any) -> subprocess.Popen[str]:
     """`hookline ARGUMENTS` as a process, with pipes."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, *start, *arguments], env=environment, **{**pipes, **options})
+    process = subprocess.Popen([sys.executable, *start, *arguments], env=environment, **{**pipes, **options})
+    STARTED.append(process)
+    return process
 
 
-def wait_for(process: subprocess.Popen[str], text: str) -> None:
-    """Read the standard output of a process until a line has the text in it."""
-    assert process.stdout is not None
-    seen = []
-    for line in process.stdout:
+def wait_for(process: subprocess.Popen[str], text: str, *, errors: bool = False) -> None:
+    """Read the standard output (or the errors) of a process until a line has the text in it."""
+    stream = process.stderr if errors else process.stdout
+    assert stream is not None
+    seen, deadline = [], time.monotonic() + 120
+    for line in stream:
         seen.append(line)
+        assert time.monotonic() < deadline, f"{text!r} did not come in time: {''.join(seen[-20:])}"
         if text in line:
             return
     raise AssertionError(f"{text!r} never came: {''.join(seen)}{process.stderr.read() if process.stderr else ''}")

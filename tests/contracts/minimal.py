@@ -21,8 +21,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "StopAtHook": {"iter": 100},
 }
 
-# Hooks that need parts which these plain runs do not have.
-NEEDS_MORE = {"LRSchedulerHook"}
+# Hooks that need parts which these plain runs do not have, or a package that is not installed for the tests.
+NEEDS_MORE = {"LRSchedulerHook", "ClearMLHook", "NeptuneHook", "NeptuneLoggerHook", "SwanLabHook"}
 
 # Hooks made of functions, which a config cannot give.
 OF_FUNCTIONS = {"ClosureHook", "LambdaHook"}
@@ -31,10 +31,16 @@ OF_FUNCTIONS = {"ClosureHook", "LambdaHook"}
 OBSERVERS = {
     "BatchTraceHook",
     "CheckpointHook",
+    "DVCLiveHook",
     "FeatureMapHook",
     "GradientFlowHook",
+    "HistogramHook",
     "IterTimerHook",
     "LoggerHook",
+    "PeriodicWriterHook",
     "SystemMonitorHook",
+    "TensorBoardHook",
+    "TextLoggerHook",
     "TimeTrackingHook",
+    "WandbHook",
 }

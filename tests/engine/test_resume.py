@@ -57,7 +57,7 @@ def run(folder, *hooks, loader="ours", **parts) -> Runner:
     runner = Runner(
         model, train_loader=train, val_loader=batches(2), optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), metrics=["accuracy"],
         max_iters=parts.pop("max_iters", ITERS), work_dir=folder, seed=3,
-        hooks=[Memory(), {"type": "CheckpointHook", "by_epoch": False, "interval": 5}, *hooks], **parts,
+        hooks=[Memory(), {"type": "CheckpointHook", "by_epoch": False, "interval": 5, "max_keep_ckpts": 1}, *hooks], **parts,
     )  # fmt: skip
     runner.train()
     runner.final_rng = torch.get_rng_state()
@@ -114,7 +114,7 @@ def test_auto_starts_afresh_where_there_is_nothing_to_resume(tmp_path):
 
 def test_resuming_from_a_path_and_starting_from_weights(tmp_path):
     done = run(tmp_path / "one")
-    resumed = run(tmp_path / "two", resume=tmp_path / "one" / "iter_10.pth")
+    resumed = run(tmp_path / "two", resume=tmp_path / "one" / "iter_15.pth")
     assert_same(done, resumed)
     seen = []
 
@@ -155,9 +155,8 @@ def test_a_stateful_loader_of_torchdata_is_used_as_it_is(tmp_path, stop):
         model = nn.Linear(6, 3)
         loader = stateful.StatefulDataLoader(TensorDataset(*(t[:26] for t in data().tensors)), batch_size=4, shuffle=False)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        runner = Runner(
-            model, train_loader=loader, optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), max_iters=12, work_dir=folder, hooks=hooks, **parts
-        )
+        parts = {"loss_fn": nn.CrossEntropyLoss(), "max_iters": 12, "work_dir": folder, **parts}
+        runner = Runner(model, train_loader=loader, optimizer=optimizer, hooks=hooks, **parts)
         runner.train()
         return runner
 
@@ -166,3 +165,27 @@ def test_a_stateful_loader_of_torchdata_is_used_as_it_is(tmp_path, stop):
     resumed = train(tmp_path / "cut", resume="auto")
     assert resumed.iter == 12
     assert torch.equal(straight.model.weight, resumed.model.weight)
+
+
+def test_what_a_hook_does_to_its_state_before_training_goes_on_is_undone(tmp_path):
+    @dataclass
+    class Early(BaseHook):
+        seen: list[int] = state([])
+
+        def before_epoch(self, runner):
+            self.seen.append(runner.epoch)
+
+    straight = run(tmp_path / "straight", Early())
+    run(tmp_path / "cut", Early(), StopAt(10))
+    resumed = run(tmp_path / "cut", Early(), resume="auto")
+    assert resumed.hook("Early").seen == straight.hook("Early").seen == [0, 1, 2]
+
+
+@pytest.mark.parametrize("stop", [5, 12, 14])
+def test_retention_goes_on_as_if_there_had_been_no_stop(tmp_path, stop):
+    straight = run(tmp_path / "straight")
+    run(tmp_path / "cut", StopAt(stop))
+    run(tmp_path / "cut", resume="auto")
+    kept = [torch.load(tmp_path / name / "last.pth", weights_only=True)["hooks"]["CheckpointHook"] for name in ("straight", "cut")]
+    assert kept[0] == kept[1]
+    assert straight.iter == ITERS

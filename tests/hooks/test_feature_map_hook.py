@@ -13,6 +13,8 @@ from torch import nn
 from hookline.engine import BaseHook
 from hookline.hooks import FeatureMapHook
 from hookline.visual import as_maps, mosaic
+from hookline.visual.colours import heat_colours
+from hookline.visual.heat_maps import TITLE
 from tests.helpers import make_runner
 
 
@@ -48,8 +50,14 @@ def run(tmp_path, *hooks, **parts):
 
 
 def shown(record):
-    """The picture of a figure, NaN where it is empty."""
-    return torch.from_numpy(np.ma.filled(record.value.axes[0].images[0].get_array(), np.nan))
+    """The pixels below the title, without the margins."""
+    pixels = record.value[TITLE:]
+    inside = np.flatnonzero((pixels != 255).any((0, 2)))
+    return pixels[:, inside[0] : inside[-1] + 1]
+
+
+def expected(maps):
+    return heat_colours(mosaic(maps).numpy())
 
 
 def test_the_last_three_convolutions_are_drawn_when_due(tmp_path):
@@ -59,7 +67,7 @@ def test_the_last_three_convolutions_are_drawn_when_due(tmp_path):
     ]
     files = sorted(str(path.relative_to(tmp_path / "visualizations")) for path in tmp_path.rglob("*.png"))
     assert files == [f"FeatureMapHook/{layer}/step_{step:06d}.png" for layer in ("0.3", "1", "2") for step in (0, 3, 6)]
-    assert Image.open(tmp_path / "visualizations/FeatureMapHook/1/step_000003.png").width == 600
+    assert Image.open(tmp_path / "visualizations/FeatureMapHook/1/step_000003.png").width == 240
 
 
 def test_a_run_with_pictures_ends_bit_identical_to_one_without(tmp_path):
@@ -96,29 +104,30 @@ def test_layers_are_listened_to_only_in_iterations_that_are_due(tmp_path):
 def test_the_picture_is_the_output_of_the_layer_for_the_chosen_sample(tmp_path):
     model = conv_model()
     first_batch = images()[0][0]
-    expected = model[0][0](first_batch).detach()  # what comes after it works in place
+    output = model[0][0](first_batch).detach()  # what comes after it works in place
     _, records = run(tmp_path, FeatureMapHook(layers=["0.0"], sample_batch_idx=2, max_features=3), model=model)
     (record,) = records
-    torch.testing.assert_close(shown(record).float(), mosaic(expected[2, :3]), equal_nan=True)
+    assert (record.kind, record.name, record.iter) == ("image", "FeatureMapHook/0.0", 0)
+    assert np.abs(shown(record).astype(int) - expected(output[2, :3])).max() <= 3  # a convolution in other company rounds otherwise
 
 
 def test_a_sample_beyond_the_batch_is_the_last_one(tmp_path):
     _, records = run(tmp_path / "a", FeatureMapHook(layers=["1"], sample_batch_idx=99))
     _, last = run(tmp_path / "b", FeatureMapHook(layers=["1"], sample_batch_idx=4))
-    torch.testing.assert_close(shown(records[0]), shown(last[0]), equal_nan=True)
+    assert np.array_equal(shown(records[0]), shown(last[0]))
 
 
 def test_at_most_max_features_channels_are_drawn(tmp_path):
     _, few = run(tmp_path / "few", FeatureMapHook(layers=["2"], max_features=2))
     _, all_of_them = run(tmp_path / "all", FeatureMapHook(layers=["2"], max_features=100))
-    assert shown(few[0]).shape == mosaic(torch.zeros(2, 2, 2)).shape
-    assert shown(all_of_them[0]).shape == mosaic(torch.zeros(20, 2, 2)).shape
+    assert shown(few[0]).shape == expected(torch.zeros(2, 2, 2)).shape
+    assert shown(all_of_them[0]).shape == expected(torch.zeros(20, 2, 2)).shape
 
 
 def test_layers_are_named_with_wildcards_and_need_not_be_convolutions(tmp_path):
     _, records = run(tmp_path, FeatureMapHook(layers=["0.[03]", "4"]))
     assert [record.name.rpartition("/")[2] for record in records] == ["0.0", "0.3", "4"]
-    assert shown(records[2]).shape == mosaic(as_maps(torch.zeros(3), 16)).shape
+    assert shown(records[2]).shape == expected(as_maps(torch.zeros(3), 16)).shape
 
 
 def test_a_layer_that_is_not_there_is_an_error_before_the_first_batch(tmp_path):

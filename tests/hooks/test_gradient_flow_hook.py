@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from hookline.engine import BaseHook
 from hookline.hooks import GradientFlowHook
-from hookline.hooks.gradient_flow_hook import measure_flow
+from hookline.hooks.gradient_flow_hook import COLUMNS, measure_flow
+from hookline.visual.bars import history_picture
+from hookline.visual.render import render
 from tests.helpers import batches, make_runner, small_model
 
 
@@ -59,20 +64,64 @@ def test_a_model_without_gradients_has_no_flow():
     assert measure_flow(nn.Sequential(nn.Flatten())) == {}
 
 
+class Listen(BaseHook):
+    def __init__(self):
+        self.records = []
+
+    def before_run(self, runner):
+        runner.events.listeners.append(self)
+
+    def write(self, record):
+        self.records.append(record)
+
+
 def test_a_bar_chart_is_saved_and_recorded_when_due(tmp_path):
-    records = []
-
-    class Listen(BaseHook):
-        def before_run(self, runner):
-            runner.events.listeners.append(self)
-
-        def write(self, record):
-            records.append(record)
-
-    make_runner(tmp_path, GradientFlowHook(frequency=3), Listen()).train()
-    assert [(record.kind, record.name, record.iter) for record in records] == [("figure", "GradientFlowHook", step) for step in (0, 3, 6)]
+    listen = Listen()
+    make_runner(tmp_path, GradientFlowHook(frequency=3), listen).train()
+    bars = [record for record in listen.records if record.name == "GradientFlowHook"]
+    assert [(record.kind, record.iter) for record in bars] == [("image", step) for step in (0, 3, 6)]
     files = sorted(path.name for path in (tmp_path / "visualizations/GradientFlowHook").glob("*.png"))
     assert files == ["step_000000.png", "step_000003.png", "step_000006.png"]
+
+
+def test_a_heat_map_over_training_is_drawn_at_the_end_of_all_that_was_measured(tmp_path):
+    listen, hook = Listen(), GradientFlowHook(frequency=3)
+    make_runner(tmp_path, hook, listen).train()
+    (record,) = [record for record in listen.records if record.name == "GradientFlowHook/history"]
+    assert record.iter == 8
+    assert hook.steps == [0, 3, 6]
+    assert {name: len(row) for name, row in hook.history.items()} == {"0": 3, "2": 3}
+    assert np.array_equal(record.value, render(history_picture(hook.history, hook.steps, "gradients over training")))
+
+
+def test_the_history_of_a_long_run_stays_small_and_spans_all_of_it(tmp_path):
+    hook = GradientFlowHook(frequency=1)
+    make_runner(tmp_path, hook, max_iters=300).train()
+    assert len(hook.steps) <= COLUMNS
+    assert all(len(row) == len(hook.steps) for row in hook.history.values())
+    assert hook.steps[0] == 0
+    assert hook.steps[-1] >= 296
+
+
+def test_a_resumed_run_continues_the_history():
+    one, two = GradientFlowHook(), GradientFlowHook()
+    one._remember(0, {"a": (1.0, 2.0)})
+    two.load_state_dict(one.state_dict())
+    two._remember(100, {"a": (3.0, 4.0), "new": (5.0, 6.0)})
+    assert two.steps == [0, 100]
+    assert two.history["a"] == [1.0, 3.0]
+    assert math.isnan(two.history["new"][0])
+
+
+def test_histograms_of_weights_and_gradients_are_drawn_and_recorded(tmp_path):
+    listen, model = Listen(), small_model()
+    weights = model[0].weight.detach().flatten()[:3].tolist()
+    make_runner(tmp_path, GradientFlowHook(), listen, model=model, max_iters=1).train()
+    histograms = {record.name: record.value for record in listen.records if record.kind == "histogram"}
+    assert sorted(histograms) == ["gradients/0", "gradients/2", "weights/0", "weights/2"]
+    assert histograms["weights/0"].shape == (8 * 6 + 8,)
+    assert histograms["weights/0"][:3].tolist() == weights  # of before the step, although they have changed since
+    assert (tmp_path / "visualizations/GradientFlowHook/histograms/step_000000.png").exists()
 
 
 def test_a_sound_model_gets_no_warning(tmp_path, caplog):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
-
 import matplotlib
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from hookline.visual import as_maps, feature_map_figure, mosaic
-from hookline.visual.heat_maps import GAP, TILE
+from hookline.visual import as_maps, feature_map_picture, mosaic, render
+from hookline.visual.colours import heat_colours
+from hookline.visual.heat_maps import GAP, TILE, TITLE, overlay
 
 
 @pytest.mark.parametrize(
@@ -61,22 +59,32 @@ def test_a_constant_map_is_dark_and_values_that_are_not_finite_stay_empty():
     assert right[0, -1] == 1
 
 
-def test_the_picture_on_paper_shows_the_map():
-    figure = feature_map_figure(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), "corners")
-    image = _rendered(figure)
-    height, width, _ = image.shape
+@pytest.mark.parametrize("backend", ["pillow", "matplotlib"])
+def test_the_picture_on_paper_shows_the_map(backend):
+    picture = feature_map_picture(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), "corners")
+    image = render(picture, backend)
     colours = (np.array(matplotlib.colormaps["viridis"]([0.0, 1.0]))[:, :3] * 255).round()
-    top = height - width  # the title stands above the square
+    left = (image.shape[1] - TILE) // 2
     for row, column, expected in ((0.25, 0.25, 0), (0.25, 0.75, 1), (0.75, 0.25, 1), (0.75, 0.75, 0)):
-        pixel = image[int(top + row * width), int(column * width), :3]
+        pixel = image[int(TITLE + row * TILE), int(left + column * TILE)]
         assert np.abs(pixel - colours[expected]).max() <= 2
 
 
 def test_a_title_may_hold_characters_that_matplotlib_reads_as_mathematics():
-    assert _rendered(feature_map_figure(torch.zeros(1, 2, 2), "a_$b$_\\frac")).size
+    assert render(feature_map_picture(torch.zeros(1, 2, 2), "a_$b$_\\frac"), "matplotlib").size
 
 
-def _rendered(figure):
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png")
-    return np.asarray(Image.open(buffer)).astype(float)
+def test_a_heat_map_over_an_image_is_hot_where_its_values_are_high():
+    heat = np.zeros((4, 4))
+    heat[0, 3] = 1.0
+    image = np.full((40, 40, 3), 100, dtype=np.uint8)
+    result = overlay(image, heat, opacity=0.5).astype(int)
+    hot, cold = heat_colours(np.array([1.0, 0.0]), "inferno").astype(int)
+    assert np.abs(result[1, 38] - (100 + hot) / 2).max() <= 1
+    assert np.abs(result[38, 1] - (100 + cold) / 2).max() <= 1
+
+
+def test_an_overlay_of_a_map_that_is_the_same_everywhere_or_not_finite_is_cold():
+    image = np.zeros((8, 8, 3), dtype=np.uint8)
+    for heat in (np.ones((2, 2)), np.full((2, 2), np.nan)):
+        assert len(np.unique(overlay(image, heat).reshape(-1, 3), axis=0)) == 1

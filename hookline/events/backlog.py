@@ -1,0 +1,117 @@
+"""What a tracker could not be given yet, on disk: it survives the process, and a resumed run delivers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hookline.events.portable import from_row, to_row
+from hookline.events.rows import RowFile, finite
+from hookline.events.storage import Record
+from hookline.events.writer import Writer
+
+
+class Scalars(NamedTuple):
+    """One report."""
+
+    mode: str
+    values: dict[str, float]
+    iter: int
+    epoch: int
+
+
+class Config(NamedTuple):
+    """The configuration of the run."""
+
+    values: dict[str, Any]
+    iter: int = 0
+
+
+Job = Scalars | Config | Record
+
+
+def hand_over(job: Job, writer: Writer) -> None:
+    """Give a tracker one thing."""
+    if isinstance(job, Scalars):
+        writer.write_scalars(job.mode, job.values, iter=job.iter, epoch=job.epoch)
+    elif isinstance(job, Config):
+        writer.write_config(job.values)
+    else:
+        writer.write(job)
+
+
+class Backlog:
+    """Jobs in their order, in a file that is there only as long as something is in it."""
+
+    def __init__(self, path: Path, run_id: str) -> None:
+        self.path = path
+        self._run_id = run_id
+        self._file: RowFile | None = RowFile(path) if path.exists() else None
+
+    def __bool__(self) -> bool:
+        return self._file is not None
+
+    def add(self, job: Job) -> None:
+        if self._file is None:
+            self._file = RowFile(self.path)
+        self._file.append({"run": self._run_id, **_row(job)})
+
+    def deliver(self, writer: Writer) -> int:
+        """Hand over all of it, oldest first; how much that was. What is left after a failure stays in the file."""
+        if self._file is None:
+            return 0
+        rows = [row for row in self._file.rows() if row.get("run") == self._run_id]
+        done = 0
+        try:
+            for row in rows:
+                hand_over(_job(row), writer)
+                done += 1
+        finally:
+            self._file.remove()
+            self._file = None
+            for row in rows[done:]:
+                self.add(_job(row))
+        return done
+
+    def cut_after(self, iteration: int) -> None:
+        """Forget what a resumed run will report anew."""
+        if self._file is not None:
+            self._file.cut_after(iteration)
+            if not self._file.rows():
+                self._file.remove()
+                self._file = None
+
+    def set_aside(self) -> None:
+        """Keep what belongs to an earlier run under another name."""
+        if self._file is not None:
+            self._file.set_aside()
+            self._file.remove()
+            self._file = None
+
+    def iterations(self) -> list[int]:
+        """The iterations of the reports that wait here."""
+        return [] if self._file is None else [row["iter"] for row in self._file.rows() if row.get("kind") == "scalars"]
+
+    def __len__(self) -> int:
+        return 0 if self._file is None else len(self._file.rows())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _row(job: Job) -> dict[str, Any]:
+    if isinstance(job, Scalars):
+        return {"kind": "scalars", **job._asdict(), "values": finite(job.values)}
+    if isinstance(job, Config):
+        return {"kind": "config", **job._asdict()}
+    return to_row(job)
+
+
+def _job(row: Mapping[str, Any]) -> Job:
+    if row["kind"] == "scalars":
+        return Scalars(row["mode"], {name: float(value) for name, value in row["values"].items()}, row["iter"], row["epoch"])
+    if row["kind"] == "config":
+        return Config(row["values"], row["iter"])
+    return from_row(row)

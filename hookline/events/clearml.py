@@ -1,0 +1,78 @@
+"""ClearML."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from hookline.events.portable import portable
+from hookline.events.storage import Record
+from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.secrets import mask_text
+
+log = logging.getLogger("hookline")
+
+
+@WRITERS.register("clearml")
+class ClearMLWriter(Writer):
+    """Logs to a ClearML task, which is continued if its id is given; without an account or a server to an offline session."""
+
+    def __init__(self, project: str = "hookline", name: str = "run", task_id: str | None = None, offline: bool = False) -> None:
+        self._clearml = require("clearml", "clearml")
+        self._offline = offline
+        try:
+            self._task = self._init(project, name, task_id)
+        except Exception as error:  # no account, no network, no server
+            if offline:
+                raise
+            log.warning("ClearML cannot be reached, the run is recorded offline: %s", mask_text(str(error).partition("\n")[0]))
+            self._offline = True
+            self._task = self._init(project, name, None)
+        self._offline = bool(self._clearml.Task.is_offline())  # once it is, it stays so for the whole process
+        self.id = str(self._task.id)
+        self._folder = self._task.get_offline_mode_folder() if self._offline else None
+        self._log = self._task.get_logger()
+
+    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+        for name, value in scalars.items():
+            series, _, title = tag(mode, name).partition("/")
+            self._log.report_scalar(title, series, value=float(value), iteration=iter)
+
+    def write(self, record: Record) -> None:
+        record = portable(record)
+        title, value = record.name, record.value
+        if record.kind == "image":
+            self._log.report_image(title, "image", iteration=record.iter, image=value)
+        elif record.kind == "histogram":
+            labels = [f"{edge:.4g}" for edge in value.edges[:-1]]
+            self._log.report_histogram(title, "counts", iteration=record.iter, values=value.counts, xlabels=labels)
+        elif record.kind == "text":
+            self._log.report_text(f"{title}\n{value}", print_console=False)
+        else:
+            self._task.upload_artifact(title.replace("/", "-"), artifact_object=str(value))
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        self._task.connect_configuration(dict(config), name="config")
+
+    def missing(self) -> str:
+        return f"the run is only on this disk, in {self._folder}.zip; Task.import_offline_session uploads it" if self._offline else ""
+
+    def close(self) -> None:
+        if self.failed and not self._offline:
+            self._task.mark_failed()
+        self._task.close()
+
+    def _init(self, project: str, name: str, task_id: str | None) -> Any:
+        task = self._clearml.Task
+        if self._offline:
+            task.set_offline(True)
+        own = dict.fromkeys(("arg_parser", "frameworks", "streams"), False)  # what a run is made of it hears from us
+        return task.init(
+            project_name=project,
+            task_name=name,
+            reuse_last_task_id=False,
+            continue_last_task=task_id or False,
+            auto_resource_monitoring=False,
+            **{f"auto_connect_{what}": value for what, value in own.items()},
+        )

@@ -1,0 +1,184 @@
+"""Between a run and a tracker: whatever happens to the tracker, training neither stops nor waits for it."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from hookline.errors import HooklineError
+from hookline.events.backlog import Backlog, Config, Job, Scalars, hand_over
+from hookline.events.portable import portable
+from hookline.events.storage import Record
+from hookline.events.writer import Writer
+from hookline.secrets import mask_text
+
+RETRY_AFTER = 10.0  # seconds after a failure
+PATIENCE = 30.0  # seconds that the end of a run waits for a slow tracker
+
+log = logging.getLogger("hookline")
+
+
+class Delivery(Writer):
+    """Hands everything to a writer, which `make` opens; keeps on disk what cannot be delivered, tries again, and says so.
+
+    A slow writer is opened and fed in a thread of its own.
+    """
+
+    def __init__(self, name: str, make: Callable[[], Writer], backlog: Backlog, *, slow: bool = False) -> None:
+        self.name = name
+        self.patience = PATIENCE
+        self.retry_after = RETRY_AFTER
+        self._make = make
+        self._backlog = backlog
+        self._writer: Writer | None = None
+        self._jobs: queue.SimpleQueue[Job | Callable[[], object] | None] = queue.SimpleQueue()
+        self._warned = False
+        self._try_at = 0.0
+        self._cut: int | None = None
+        self._fresh = False
+        self._thread = threading.Thread(target=self._work, name=f"{name} delivery", daemon=True) if slow else None
+
+    def start(self, *, fresh: bool, iteration: int) -> None:
+        """Open the tracker: for a new run, or for one that goes on from an iteration."""
+        self._fresh, self._cut = fresh, None if fresh else iteration
+        if fresh:
+            self._backlog.set_aside()
+        else:
+            self._backlog.cut_after(iteration)
+        if self._thread is None:
+            with _random_state_kept():
+                self._open()
+        else:
+            self._thread.start()
+
+    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+        self._put(Scalars(mode, dict(scalars), iter, epoch))
+
+    def write(self, record: Record) -> None:
+        try:
+            self._put(portable(record))
+        except ValueError as error:  # a picture that is none is worth a warning, not the end of a run
+            log.warning("%s: %s %r is left out: %s", self.name, record.kind, record.name, error)
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        self._put(Config(dict(config)))
+
+    def cut_after(self, iteration: int) -> None:
+        """The run has gone back to an iteration."""
+
+        def cut() -> None:
+            self._backlog.cut_after(iteration)
+            if self._writer is not None:
+                self._writer.cut_after(iteration)
+
+        self._put(cut)
+
+    def close(self) -> None:
+        """Deliver what is left, as far as patience goes, and say what is missing."""
+        if self._thread is not None and self._thread.is_alive():
+            self._jobs.put(None)
+            self._thread.join(self.patience)
+            if self._thread.is_alive():
+                self._keep_the_rest()
+                self._report(closed=False)
+                return
+        self._try_at = 0.0
+        self._try(self._close_writer)
+        self._report(closed=True)
+
+    def _put(self, job: Job | Callable[[], object]) -> None:
+        if self._thread is not None:
+            self._jobs.put(job)
+        else:
+            self._do(job)
+
+    def _work(self) -> None:
+        self._open()
+        while (job := self._jobs.get()) is not None:
+            self._do(job)
+
+    def _do(self, job: Job | Callable[[], object]) -> None:
+        if callable(job):
+            self._try(job)
+        elif not self._open() or not self._try(lambda: hand_over(job, self._writer)):  # type: ignore[arg-type]
+            self._backlog.add(job)
+
+    def _open(self) -> bool:
+        """Whether there is a tracker to write to, with nothing older waiting."""
+        if time.monotonic() < self._try_at:
+            return False
+        if self._writer is None and not self._try(self._make_writer):
+            return False
+        return not self._backlog or self._try(lambda: self._backlog.deliver(self._writer))  # type: ignore[arg-type]
+
+    def _make_writer(self) -> None:
+        writer = self._make()
+        if self._fresh:
+            writer.set_aside()
+        elif self._cut is not None:
+            writer.cut_after(self._cut)
+        self._writer = writer
+
+    def _close_writer(self) -> None:
+        if (self._backlog or self._writer is None) and not self._open():
+            pass  # said below
+        if self._writer is not None:
+            self._writer.failed = self.failed
+            self._writer.close()
+
+    def _try(self, function: Callable[[], object]) -> bool:
+        try:
+            function()
+        except Exception as error:  # anything at all: what a tracker does wrong is not worth a run
+            if isinstance(error, HooklineError) and self._thread is None:
+                raise  # a mistake of the user's, like a package that is not installed
+            self._try_at = time.monotonic() + self.retry_after
+            if not self._warned:
+                self._warned = True
+                text = mask_text(f"{type(error).__name__}: {error}".splitlines()[0][:300])
+                log.warning("%s fails (%s); training goes on, what is not delivered is kept in %s", self.name, text, self._backlog.path)
+            return False
+        return True
+
+    def _keep_the_rest(self) -> None:
+        while not self._jobs.empty():
+            job = self._jobs.get_nowait()
+            if job is not None and not callable(job):
+                self._backlog.add(job)
+
+    def _report(self, closed: bool) -> None:
+        iterations, count = self._backlog.iterations(), len(self._backlog)
+        self._backlog.close()
+        if count:
+            span = f", reports of iterations {iterations[0]} to {iterations[-1]} among them" if iterations else ""
+            advice = "resuming the run delivers them"
+            log.warning("%s: %d records were not delivered%s; they are kept in %s, %s", self.name, count, span, self._backlog.path, advice)
+        elif not closed:
+            log.warning("%s did not answer in time at the end of the run; its last records may be missing", self.name)
+        elif self._warned:
+            log.warning("%s failed for a while; everything was delivered in the end", self.name)
+        if self._writer is not None and (missing := self._writer.missing()):
+            log.warning("%s: %s", self.name, missing)
+
+
+@contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Libraries draw names and ids; the run's random numbers are not theirs."""
+    numpy = sys.modules.get("numpy")
+    before = random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None
+    try:
+        yield
+    finally:
+        random.setstate(before[0])
+        torch.set_rng_state(before[1])
+        if numpy is not None:
+            numpy.random.set_state(before[2])

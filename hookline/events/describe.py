@@ -1,0 +1,67 @@
+"""What a run is made of, in words and as plain values, for those who look at it later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+import yaml
+
+from hookline.secrets import mask_secrets
+
+LONGEST = 20_000  # characters of a model's description
+
+
+def run_config(runner: Any) -> dict[str, Any]:
+    """The config without its secrets; of a run made from objects, what they tell of themselves."""
+    if runner.config:
+        return dict(mask_secrets(runner.config))
+    optimizer = runner.optimizer
+    groups = getattr(optimizer, "param_groups", [])
+    plain = (bool, int, float, str)
+    first = {key: value for key, value in groups[0].items() if isinstance(value, plain)} if groups else {}
+    return {
+        "model": type(runner.model).__name__,
+        "optimizer": {"type": type(optimizer).__name__, **first},
+        "loss": type(runner.loss_fn).__name__,
+        "max_epochs": runner.max_epochs,
+        "max_iters": runner.max_iters,
+        "seed": runner.seed,
+    }
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """A config as YAML."""
+    return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
+
+
+def flat(config: Mapping[str, Any]) -> dict[str, Any]:
+    """`{"optimizer": {"lr": 0.1}}` as `{"optimizer.lr": 0.1}`."""
+    return dict(_leaves(config, ""))
+
+
+def summary(model: torch.nn.Module) -> str:
+    """How many parameters a model has, and its layers."""
+    total = sum(parameter.numel() for parameter in model.parameters())
+    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    return f"{type(model).__name__}: {total:,} parameters, {trained:,} of them trained\n\n{str(model)[:LONGEST]}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, (list, tuple)) and any(isinstance(item, (Mapping, list, tuple)) for item in value):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}.{index}")
+    else:
+        yield path, _plain(value)

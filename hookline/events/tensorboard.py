@@ -1,0 +1,90 @@
+"""Event files for TensorBoard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hookline.events.describe import config_text
+from hookline.events.portable import portable
+from hookline.events.storage import Record
+from hookline.events.writer import WRITERS, Writer, require, tag
+
+
+@WRITERS.register("tensorboard")
+class TensorBoardWriter(Writer):
+    """Writes scalars, images, histograms, text and the model's graph to event files in a folder."""
+
+    def __init__(self, log_dir: str | Path = "tensorboard") -> None:
+        self.log_dir = Path(log_dir)
+        self._used_before = self.log_dir.is_dir() and any(self.log_dir.glob("events.out.tfevents.*"))
+        self._open(None)
+
+    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+        for name, value in scalars.items():
+            self.board.add_scalar(tag(mode, name), value, iter)
+        self.board.add_scalar(f"{mode}/epoch", epoch, iter)
+        self.board.flush()
+
+    def write(self, record: Record) -> None:
+        record = portable(record)
+        name, value, step = record.name, record.value, record.iter
+        if record.kind == "image":
+            self.board.add_image(name, value, step, walltime=record.time, dataformats="HWC")
+        elif record.kind == "histogram":
+            self.board.add_histogram_raw(name, **_moments(value), global_step=step, walltime=record.time)
+        elif record.kind == "text":
+            self.board.add_text(name, _block(value), step, walltime=record.time)
+        else:
+            self.board.add_text(f"files/{name}", str(value), step, walltime=record.time)  # it cannot hold files, so it says where they are
+        self.board.flush()
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        self.board.add_text("config", _block(config_text(config)), 0)
+        self.board.flush()
+
+    def write_graph(self, model: Any, inputs: Any) -> None:
+        """The model's graph, as tracing it with inputs shows it."""
+        self.board.add_graph(model, inputs)
+        self.board.flush()
+
+    def cut_after(self, iteration: int) -> None:
+        """Have TensorBoard forget the points beyond an iteration."""
+        self.board.close()
+        self._open(iteration + 1)
+
+    def set_aside(self) -> None:
+        """Have TensorBoard forget the points of an earlier run in the same folder."""
+        if self._used_before:
+            self.board.close()
+            self._open(0)
+
+    def close(self) -> None:
+        self.board.close()
+
+    def _open(self, purge_step: int | None) -> None:
+        require("tensorboard", "tensorboard")
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.board: Any = SummaryWriter(str(self.log_dir), purge_step=purge_step)
+
+
+def _moments(histogram: Any) -> dict[str, Any]:
+    """What TensorBoard wants to know of a histogram; sums are as exact as its bins."""
+    counts, edges = histogram
+    centres = (edges[:-1] + edges[1:]) / 2
+    return {
+        "min": float(edges[0]),
+        "max": float(edges[-1]),
+        "num": int(counts.sum()),
+        "sum": float((counts * centres).sum()),
+        "sum_squares": float((counts * centres**2).sum()),
+        "bucket_limits": edges[1:].tolist(),
+        "bucket_counts": counts.tolist(),
+    }
+
+
+def _block(text: str) -> str:
+    """As it is: TensorBoard takes text for Markdown."""
+    return "".join(f"    {line}\n" for line in text.splitlines())

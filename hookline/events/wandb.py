@@ -1,0 +1,84 @@
+"""Weights & Biases."""
+
+from __future__ import annotations
+
+import html
+import logging
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from hookline.events.portable import portable
+from hookline.events.storage import Record
+from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.secrets import mask_text
+
+log = logging.getLogger("hookline")
+
+INIT_TIMEOUT = 30  # seconds; the library's own 90 are long to wait for a training that needs none of it
+
+
+@WRITERS.register("wandb")
+class WandbWriter(Writer):
+    """Logs to a W&B run, which a run of the same id continues; without an account or a server to an offline run on disk."""
+
+    def __init__(
+        self,
+        project: str | None = None,
+        name: str | None = None,
+        run_id: str | None = None,
+        dir: str | Path = "",
+        log_code: bool = False,
+        init_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._wandb = require("wandb", "wandb")
+        Path(dir or ".").mkdir(parents=True, exist_ok=True)
+        wanted = {"project": project, "name": name, "id": run_id, "resume": "allow", "dir": str(dir or ".")}
+        self._init({key: value for key, value in {**wanted, **(init_kwargs or {})}.items() if value is not None})
+        if log_code:
+            self._run.log_code()
+
+    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+        self._run.log({**{tag(mode, name): value for name, value in scalars.items()}, f"{mode}/epoch": epoch}, step=iter)
+
+    def write(self, record: Record) -> None:
+        record = portable(record)
+        name, value = record.name, record.value
+        if record.kind == "image":
+            self._run.log({name: self._wandb.Image(value)}, step=record.iter)
+        elif record.kind == "histogram":
+            self._run.log({name: self._wandb.Histogram(np_histogram=(value.counts, value.edges))}, step=record.iter)
+        elif record.kind == "text":
+            self._run.log({f"text/{name}": self._wandb.Html(f"<pre>{html.escape(value)}</pre>")}, step=record.iter)
+        else:
+            kind = "model" if name.startswith("checkpoints/") else "file"
+            artifact = self._wandb.Artifact(f"{self._run.id}-{re.sub(r'[^0-9A-Za-z_.-]', '-', name)}", type=kind)
+            artifact.add_file(str(value))
+            self._run.log_artifact(artifact)
+
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        self._run.config.update(dict(config), allow_val_change=True)
+
+    def missing(self) -> str:
+        if not self._offline:
+            return ""
+        return f"the run is only on this disk, `wandb sync {self._folder}` uploads it"
+
+    def close(self) -> None:
+        self._run.finish(exit_code=1 if self.failed else 0)
+
+    def _init(self, wanted: dict[str, Any]) -> None:
+        wandb = self._wandb
+        settings = wandb.Settings(init_timeout=INIT_TIMEOUT, login_timeout=INIT_TIMEOUT)
+        try:
+            self._run = wandb.init(settings=settings, **wanted)
+        except Exception as error:  # no account, no network, no server: the library gives up, a run must not
+            log.warning(
+                "W&B cannot be reached, the run is recorded offline: %s", mask_text(str(error).splitlines()[0] if str(error) else "")
+            )
+            if wandb.run is None:
+                wandb.teardown()  # or the id stays taken
+            self._run = wandb.init(**{**wanted, "mode": "offline"})
+        self._offline = bool(self._run.settings._offline)
+        self._folder = self._run.settings.sync_dir

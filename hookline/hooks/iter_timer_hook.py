@@ -1,0 +1,114 @@
+"""How long iterations take, what they spend it on, and when the run will be over."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.profiling.counting import count_samples
+
+
+@HOOKS.register()
+@dataclass
+class IterTimerHook(BaseHook):
+    """Record how long iterations take, and say at the end how fast training was.
+
+    Every iteration has its `time` and `data_time` (waiting for the batch). Every `interval` iterations come `eta`, which counts
+    the validations and saves still to come, `time/samples_per_s`, `time/iters_per_s`, and in seconds `time/data`, `/forward`,
+    `/backward`, `/optimizer` and `/hooks`, from iterations that were timed in detail. The first `warmup_iter` iterations of a
+    process are left out of rates, ETA and speed, and with `ignore_warmup_time` of `time` and the total as well.
+    """
+
+    interval: int = 50
+    log_eta: bool = True
+    warmup_iter: int = 3
+    ignore_warmup_time: bool = False
+
+    priority = Priority.LOW
+
+    def __post_init__(self) -> None:
+        if self.interval < 1:
+            raise ValueError(f"IterTimerHook: interval must be at least 1, got {self.interval}")
+        if self.warmup_iter < 0:
+            raise ValueError(f"IterTimerHook: warmup_iter must be at least 0, got {self.warmup_iter}")
+
+    def before_train(self, runner: BaseRunner) -> None:
+        self._started = self._asked = time.perf_counter()
+        self._first, self._warm = runner.iter, runner.iter + self.warmup_iter
+        self._outside, self._outside_at = 0.0, runner.iter  # seconds between iterations, and up to which one
+        self._seconds, self._iters, self._warmup = 0.0, 0, 0.0  # after the warm-up, and the seconds of that
+        self._then, self._samples = (0.0, 0), 0  # the same when they were last reported, and samples since
+        self._phases = runner.costs.measured()[0], dict(runner.costs.measured()[1])
+
+    def before_train_epoch(self, runner: BaseRunner) -> None:
+        self._pause(runner)
+
+    def after_train_iter(self, runner: BaseRunner) -> None:
+        now = time.perf_counter()
+        seconds, self._asked = now - self._asked, now
+        if runner.iter >= self._warm:
+            self._seconds += seconds
+            self._iters += 1
+            self._samples += count_samples(runner.outputs, runner.batch)
+        elif self.ignore_warmup_time:
+            self._started = now
+            return
+        else:
+            self._warmup += seconds
+        events = runner.events
+        events.put_scalar("time", seconds)
+        events.put_scalar("data_time", runner.data_time)
+        if (runner.iter + 1) % self.interval == 0:
+            self._report(runner)
+
+    def after_val(self, runner: BaseRunner) -> None:
+        self._pause(runner)
+
+    def after_save_checkpoint(self, runner: BaseRunner) -> None:
+        self._pause(runner)
+
+    def after_train(self, runner: BaseRunner) -> None:
+        if not self._iters:
+            return
+        total = time.perf_counter() - self._started
+        samples, phases = runner.costs.measured()
+        seconds = self._seconds - (phases["hooks"] / samples * self._iters if samples else 0.0)
+        speed = f"{self._iters} iterations in {_clock(seconds)} ({seconds / self._iters:.6f} s / it)"
+        runner.logger.info("Overall training speed: %s", speed)
+        runner.logger.info("Total training time: %s (%s on hooks)", _clock(total), _clock(max(0.0, total - seconds - self._warmup)))
+
+    def _pause(self, runner: BaseRunner) -> None:
+        """What came since the last iteration was no iteration."""
+        if hasattr(self, "_asked"):  # else it is an evaluation without training
+            now = time.perf_counter()
+            self._outside += now - self._asked
+            self._asked, self._outside_at = now, runner.iter
+
+    def _report(self, runner: BaseRunner) -> None:
+        seconds, iters = self._seconds - self._then[0], self._iters - self._then[1]
+        if iters:
+            scalars = {"time/iters_per_s": iters / seconds, "time/samples_per_s": self._samples / seconds, **self._phase_times(runner)}
+            if self.log_eta and runner.max_iters is not None:
+                scalars["eta"] = self._eta(runner.iter + 1, runner.max_iters, seconds / iters)
+            runner.events.put_scalars(scalars, smoothing_hint=False)
+            self._then, self._samples = (self._seconds, self._iters), 0
+
+    def _eta(self, done: int, end: int, seconds: float) -> float:
+        """At today's pace, with as much time between iterations as there was so far."""
+        eta = seconds * (end - done)
+        if self._outside_at > self._first:
+            eta += self._outside / (self._outside_at - self._first) * (end - self._outside_at)
+        return eta
+
+    def _phase_times(self, runner: BaseRunner) -> dict[str, float]:
+        """Means over the iterations that were timed since the last report."""
+        samples, phases = runner.costs.measured()
+        count, before = samples - self._phases[0], self._phases[1]
+        self._phases = samples, dict(phases)
+        return {f"time/{name}": (value - before.get(name, 0.0)) / count for name, value in phases.items()} if count > 0 else {}
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=int(seconds)))

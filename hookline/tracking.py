@@ -1,0 +1,160 @@
+"""What all hooks that report have in common: what a report holds, and the sites at which a tracker gets it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import torch
+
+from hookline.checkpoint import safe_name
+from hookline.engine import BaseHook, BaseRunner, Priority
+from hookline.events.backlog import Backlog
+from hookline.events.delivery import Delivery
+from hookline.events.describe import run_config, summary
+from hookline.events.format import MEMORY
+from hookline.events.memory import memory_mb
+from hookline.events.storage import Record
+from hookline.events.writer import Writer, check_installed
+from hookline.optim.groups import learning_rates
+
+OF_EVERY_STEP = 3  # loss, predictions and targets; a model with a step of its own may return more
+
+
+def put_losses(runner: BaseRunner) -> None:
+    """Record the iteration's loss, and other single numbers that the model's own step returned, unless a hook has already."""
+    events, outputs = runner.events, runner.outputs
+    if events.recorded_at("loss") == runner.iter:
+        return
+    events.put_scalar("loss", outputs["loss"])
+    if len(outputs) > OF_EVERY_STEP:
+        for name, value in outputs.items():
+            if name not in ("loss", "predictions", "targets") and _is_number(value):
+                events.put_scalar(name, value)
+
+
+def put_state(runner: BaseRunner) -> None:
+    """Record the learning rates of the step that was just taken, and the memory in use; nothing that would call for a report of its own."""
+    events, before = runner.events, runner.events.recorded
+    rates = runner.used_rates if runner.used_rates is not None else learning_rates(runner.optimizer)
+    events.put_scalars(rates, smoothing_hint=False)
+    if events.recorded_at(MEMORY) != runner.iter:
+        events.put_scalar(MEMORY, memory_mb(runner.device), smoothing_hint=False)
+    events.recorded = before
+
+
+def epoch_of_report(runner: BaseRunner, done: int) -> int:
+    """The epoch, counted from 1, that a report belongs to; after the run's last iteration it is over already."""
+    return runner.epoch + (1 if done or runner.inner_iter else 0)
+
+
+def begins_anew(runner: BaseRunner) -> bool:
+    """Whether this is a run of its own, and not one that goes on."""
+    return runner.iter == 0 and runner.resume is None
+
+
+class TrackerHook(BaseHook):
+    """Base of the hooks that hand what a run records to a tracker: scalars every `interval` iterations and after each validation.
+
+    The hook says how to open its tracker (`open_writer`), and has the state `run_id`, under which a resumed run goes on.
+    Images, figures, histograms, text and files that anyone puts into the events are delivered as they come.
+    """
+
+    module: ClassVar[str]  # the package that must be there
+    extra: ClassVar[str]  # of ours, that installs it
+    slow: ClassVar[bool] = False  # whether the tracker is opened and fed in a thread of its own
+    ranks = "main"
+    priority = Priority.HIGH  # so that it is left late: what others record at the same site is there
+
+    interval: int
+    run_id: str
+    log_model: bool = False
+    _delivery: Delivery | None = None
+
+    def open_writer(self, runner: BaseRunner) -> Writer:
+        raise NotImplementedError
+
+    def config_of(self, runner: BaseRunner) -> Mapping[str, Any]:
+        """What the tracker is told of the run's configuration."""
+        return run_config(runner)
+
+    def __post_init__(self) -> None:
+        if self.interval < 1:
+            raise ValueError(f"{type(self).__name__}: interval must be at least 1, got {self.interval}")
+
+    def before_run(self, runner: BaseRunner) -> None:
+        check_installed(self.module, self.extra)  # told now, not when the first batch is through
+        runner.work_dir.mkdir(parents=True, exist_ok=True)
+        runner.events.keep(self.interval)
+        self._reported, self._since = runner.events.recorded, runner.iter
+
+    def before_train(self, runner: BaseRunner) -> None:
+        self._reported, self._since = runner.events.recorded, runner.iter
+        self._open(runner)
+
+    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        if runner.resuming and self._delivery is not None:  # the run goes back on its way
+            self._delivery.cut_after(runner.iter)
+            self._since = runner.iter
+
+    def after_train_iter(self, runner: BaseRunner) -> None:
+        put_losses(runner)
+        if (runner.iter + 1) % self.interval == 0:
+            self._report(runner, done=1)
+
+    def after_val_epoch(self, runner: BaseRunner) -> None:
+        self._open(runner).write_scalars("val", dict(runner.metrics), iter=runner.iter, epoch=runner.epoch + 1)
+
+    def after_test_epoch(self, runner: BaseRunner) -> None:
+        self._open(runner).write_scalars("test", dict(runner.metrics), iter=runner.iter, epoch=runner.epoch + 1)
+
+    def after_train(self, runner: BaseRunner) -> None:
+        if runner.events.recorded > self._reported:
+            self._report(runner, done=0)
+        if self.log_model:
+            self._send_checkpoints(runner)
+
+    def cleanup(self, runner: BaseRunner) -> None:
+        if self._delivery is not None:
+            delivery, self._delivery = self._delivery, None
+            runner.events.listeners.remove(delivery)
+            delivery.failed = runner.exception is not None
+            delivery.close()
+
+    def _open(self, runner: BaseRunner) -> Delivery:
+        """The way to the tracker; opened as soon as the run knows whether it is a new one."""
+        if self._delivery is not None:
+            return self._delivery
+        fresh = begins_anew(runner)
+        if fresh or not self.run_id:
+            self.run_id = uuid.uuid4().hex
+        backlog = Backlog(runner.work_dir / f"{safe_name(self.name)}.undelivered.jsonl", self.run_id)
+        self._delivery = delivery = Delivery(self.name, lambda: self.open_writer(runner), backlog, slow=self.slow)
+        runner.events.listeners.append(delivery)
+        delivery.start(fresh=fresh, iteration=runner.iter)
+        delivery.write_config(self.config_of(runner))
+        delivery.write(Record("text", "model", summary(runner.model), runner.iter, runner.epoch, time.time()))
+        return delivery
+
+    def _report(self, runner: BaseRunner, done: int) -> None:
+        put_state(runner)
+        scalars = runner.events.means(self.interval, since=self._since)
+        self._reported, self._since = runner.events.recorded, runner.iter + done
+        self._open(runner).write_scalars("train", scalars, iter=runner.iter + done, epoch=epoch_of_report(runner, done))
+
+    def _send_checkpoints(self, runner: BaseRunner) -> None:
+        runner.wait_for_saves()
+        for entry in runner.store.entries():
+            for name in entry.names:
+                if name.startswith(("best_", "last.")):
+                    self._open(runner).write(
+                        Record("artifact", f"checkpoints/{name}", runner.store.directory / name, runner.iter, runner.epoch, time.time())
+                    )
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return value.ndim == 0
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,19 @@
+"""No process outlives its test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.helpers import STARTED
+
+
+@pytest.fixture(autouse=True)
+def _no_process_is_left() -> Iterator[None]:
+    yield
+    for process in STARTED:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    STARTED.clear()

@@ -1,0 +1,97 @@
+"""The table of costs: in the log, in the work directory, and the budget that it is held against."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookline.engine import BaseHook
+from hookline.engine.cost_report import FILE, as_share, as_text, cost_table, readable
+from hookline.hooks import CheckpointHook
+from tests.helpers import batches, make_runner
+
+
+class Slow(BaseHook):
+    def after_train_iter(self):
+        time.sleep(0.002)
+
+    def after_epoch(self):
+        time.sleep(0.02)
+
+
+def test_the_end_of_a_run_prints_the_table(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "hookline")
+    make_runner(tmp_path, Slow(), train_loader=batches(10)).train()
+    (table,) = [message for message in caplog.messages if message.startswith("an iteration took")]
+    first, head, *rows = table.splitlines()
+    assert "(timed in 6 of 20)" in first
+    assert all(phase in first for phase in ("data", "forward", "backward", "optimizer", "hooks"))
+    assert head.split() == ["hook", "site", "a", "call", "longest", "of", "the", "run"]
+    assert [row.split()[:2] for row in rows[:2]] in (
+        [["Slow", "after_train_iter"], ["Slow", "after_epoch"]],
+        [["Slow", "after_epoch"], ["Slow", "after_train_iter"]],
+    )
+
+
+def test_the_file_holds_every_hook_and_site(tmp_path):
+    runner = make_runner(tmp_path, Slow(), CheckpointHook(), train_loader=batches(10))
+    runner.train()
+    table = json.loads((tmp_path / FILE).read_text())
+    rows = {(row["hook"], row["site"]): row for row in table["hooks"]}
+    assert rows["Slow", "after_epoch"]["timed_calls"] == 2
+    assert rows["Slow", "after_epoch"]["seconds"] >= 0.04
+    assert rows["Slow", "after_train_iter"]["timed_calls"] == table["timed_iterations"] == 6
+    assert rows["Slow", "after_train_iter"]["seconds"] >= 20 * 0.002  # of all iterations, not only of the timed ones
+    assert table["iterations"] == 20
+    assert sum(table["phases"].values()) == pytest.approx(table["seconds_per_iteration"])
+    assert set(table["seams"]) == {"save"}
+    assert as_text(table)
+
+
+def test_a_run_that_keeps_nothing_leaves_nothing(tmp_path):
+    make_runner(tmp_path / "none", train_loader=batches(10)).train()
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_run_too_short_to_time_says_nothing(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "hookline")
+    runner = make_runner(tmp_path, max_iters=2)
+    runner.train()
+    assert not caplog.messages
+    assert cost_table(runner)["phases"] == {}
+
+
+def test_a_hook_that_is_slow_between_iterations_is_named_at_the_end(tmp_path, caplog):
+    class Slowly(BaseHook):
+        def after_train_epoch(self):
+            time.sleep(1.1)
+
+    make_runner(tmp_path, Slowly(), train_loader=batches(8), max_epochs=1).train()
+    (message,) = [message for message in caplog.messages if "hook_budget" in message]
+    assert message.startswith("Slowly at after_train_epoch took 1.1 s")
+
+
+@pytest.mark.parametrize("given_, share", [("5%", 0.05), (0.05, 0.05), ("0.5 %", 0.005), (1, 1.0), ("100%", 1.0)])
+def test_a_budget_is_a_share(given_, share):
+    assert as_share(given_) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("wrong", ["5", "x%", 0, -0.1, 1.5, "200%", True, "nan", ""])
+def test_anything_else_is_refused(wrong, tmp_path):
+    with pytest.raises(ValueError, match=r"hook_budget must be a share of the time such as 5% or 0\.05"):
+        make_runner(tmp_path, hook_budget=wrong)
+
+
+@given(st.floats(0.001, 100))
+def test_percent_and_number_mean_the_same(percent):
+    assert as_share(f"{percent}%") == pytest.approx(as_share(percent / 100))
+
+
+@pytest.mark.parametrize("seconds, text", [(12.34, "12.3 s"), (0.00502, "5.02 ms"), (1.23e-5, "12.3 µs")])
+def test_times_are_readable(seconds, text):
+    assert readable(seconds) == text

@@ -1,0 +1,215 @@
+"""A tracker that fails: training goes on, nothing is lost, and it is said."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+
+import pytest
+import torch
+
+from hookline.errors import HooklineError
+from hookline.events.backlog import Backlog
+from hookline.events.delivery import Delivery
+from hookline.events.storage import Record
+from hookline.events.writer import Writer
+
+
+class Service(Writer):
+    """Somewhere to write to, which can be down."""
+
+    def __init__(self) -> None:
+        self.down = False
+        self.got = []
+        self.closed = False
+
+    def open(self) -> Service:
+        self._check()
+        return self
+
+    def write_scalars(self, mode, scalars, *, iter, epoch):
+        self._check()
+        self.got.append((mode, iter, dict(scalars)))
+
+    def write(self, record):
+        self._check()
+        self.got.append((record.kind, record.iter, record.value))
+
+    def write_config(self, config):
+        self._check()
+        self.got.append(("config", 0, dict(config)))
+
+    def close(self):
+        self._check()
+        self.closed = True
+
+    def _check(self):
+        if self.down:
+            raise ConnectionError("https://user:hunter2@host is down")
+
+
+def deliver(service, folder, *, slow=False, run="r1", fresh=True, iteration=0):
+    delivery = Delivery("Service", service.open, Backlog(folder / "undelivered.jsonl", run), slow=slow)
+    delivery.retry_after = 0.0
+    delivery.start(fresh=fresh, iteration=iteration)
+    return delivery
+
+
+def report(delivery, iteration):
+    delivery.write_scalars("train", {"loss": iteration / 10, "bad": float("nan")}, iter=iteration, epoch=1)
+
+
+def iterations(service):
+    return [iteration for kind, iteration, _ in service.got if kind == "train"]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_what_fails_is_kept_in_order_and_delivered_when_the_service_is_back(tmp_path, caplog, slow):
+    service = Service()
+    delivery = deliver(service, tmp_path, slow=slow)
+    delivery.write_config({"lr": 0.1})
+    report(delivery, 1)
+    settle(delivery)
+    service.down = True
+    report(delivery, 2)
+    delivery.write(Record("image", "picture", torch.rand(4, 4), 2, 0, 0.0))
+    report(delivery, 3)
+    settle(delivery)
+    assert len(Backlog(tmp_path / "undelivered.jsonl", "r1")) == 3
+    service.down = False
+    report(delivery, 4)
+    delivery.close()
+    assert iterations(service) == [1, 2, 3, 4]
+    assert [kind for kind, _, _ in service.got] == ["config", "train", "train", "image", "train", "train"]
+    assert service.closed
+    assert not (tmp_path / "undelivered.jsonl").exists()
+    assert [text for text in caplog.messages if "hunter2" in text] == []
+    assert [text.partition(";")[0] for text in caplog.messages] == [
+        "Service fails (ConnectionError: https://***@host is down)",
+        "Service failed for a while",
+    ]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_the_end_says_what_is_missing_and_a_resumed_run_delivers_it(tmp_path, caplog, slow):
+    service = Service()
+    delivery = deliver(service, tmp_path, slow=slow)
+    report(delivery, 10)
+    settle(delivery)
+    service.down = True
+    for iteration in (20, 30, 40):
+        report(delivery, iteration)
+    delivery.close()
+    assert "3 records were not delivered, reports of iterations 20 to 40 among them" in caplog.messages[-1]
+    assert "resuming the run delivers them" in caplog.messages[-1]
+    service.down = False
+    again = deliver(service, tmp_path, slow=slow, fresh=False, iteration=30)  # the last checkpoint
+    for iteration in (40, 50):
+        report(again, iteration)
+    again.close()
+    assert iterations(service) == [10, 20, 30, 40, 50]
+
+
+def test_a_service_that_cannot_be_opened_at_first_gets_everything_later(tmp_path):
+    service = Service()
+    service.down = True
+    delivery = deliver(service, tmp_path)
+    delivery.write_config({"lr": 0.1})
+    report(delivery, 1)
+    service.down = False
+    report(delivery, 2)
+    delivery.close()
+    assert [kind for kind, _, _ in service.got] == ["config", "train", "train"]
+
+
+def test_between_two_failures_a_service_is_left_in_peace(tmp_path):
+    service = Service()
+    delivery = deliver(service, tmp_path)
+    delivery.retry_after = 60.0
+    service.down = True
+    report(delivery, 1)
+    service.down = False
+    report(delivery, 2)
+    assert iterations(service) == []
+    delivery.close()  # the last chance
+    assert iterations(service) == [1, 2]
+
+
+def test_a_new_run_does_not_deliver_what_an_earlier_one_left(tmp_path):
+    service = Service()
+    service.down = True
+    first = deliver(service, tmp_path, run="r1")
+    report(first, 1)
+    first.close()
+    service.down = False
+    second = deliver(service, tmp_path, run="r2")
+    report(second, 5)
+    second.close()
+    assert iterations(service) == [5]
+    assert (tmp_path / "undelivered.1.jsonl").exists()
+
+
+def test_training_does_not_wait_for_a_slow_service_and_its_end_not_for_long(tmp_path, caplog):
+    class Hanging(Service):
+        def write_scalars(self, mode, scalars, *, iter, epoch):
+            released.wait(10)
+
+    released = threading.Event()
+    delivery = deliver(Hanging(), tmp_path, slow=True)
+    delivery.patience = 0.2
+    started = time.perf_counter()
+    for iteration in range(100):
+        report(delivery, iteration)
+    assert time.perf_counter() - started < 0.5
+    delivery.close()
+    assert time.perf_counter() - started < 2
+    assert "99 records were not delivered" in caplog.messages[-1]
+    released.set()
+
+
+def test_a_package_that_is_not_installed_is_an_error_and_not_a_warning(tmp_path):
+    def make():
+        raise HooklineError("it is not installed")
+
+    delivery = Delivery("Service", make, Backlog(tmp_path / "x.jsonl", "r"))
+    with pytest.raises(HooklineError, match="not installed"):
+        delivery.start(fresh=True, iteration=0)
+
+
+def test_opening_draws_none_of_the_runs_random_numbers(tmp_path):
+    class Drawing(Service):
+        def open(self):
+            random.random()
+            torch.rand(3)
+            return self
+
+    random.seed(1)
+    torch.manual_seed(1)
+    expected = random.random(), torch.rand(1).item()
+    random.seed(1)
+    torch.manual_seed(1)
+    deliver(Drawing(), tmp_path)
+    assert (random.random(), torch.rand(1).item()) == expected
+
+
+def test_what_is_no_picture_is_left_out_with_a_warning(tmp_path, caplog):
+    service = Service()
+    delivery = deliver(service, tmp_path)
+    delivery.write(Record("image", "odd", torch.zeros(2, 2, 2, 2), 1, 0, 0.0))
+    assert service.got == []
+    assert "image 'odd' is left out" in caplog.text
+
+
+def settle(delivery):
+    """Wait until the thread, if there is one, has done all it can."""
+    deadline = time.monotonic() + 5
+    while not delivery._jobs.empty() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.05)
+
+
+@pytest.fixture(autouse=True)
+def warnings_of_the_package(caplog):
+    caplog.set_level(logging.WARNING, logger="hookline")

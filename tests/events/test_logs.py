@@ -1,0 +1,41 @@
+"""The log file, and who says what in it."""
+
+from __future__ import annotations
+
+import logging
+
+from hookline.events.format import format_scalars
+from hookline.events.logs import log_file
+from tests.helpers import make_runner
+
+
+def write(folder, message):
+    handler = log_file(folder)
+    handler.emit(logging.LogRecord("hookline", logging.WARNING, "", 0, message, None, None))
+    handler.close()
+
+
+def test_other_processes_than_the_first_have_a_file_of_their_own_and_name_themselves(tmp_path, monkeypatch):
+    write(tmp_path, "first")
+    monkeypatch.setenv("RANK", "2")
+    write(tmp_path, "third\nand more")
+    assert (tmp_path / "hookline.log").read_text().endswith("WARNING first\n")
+    lines = (tmp_path / "hookline.rank2.log").read_text().splitlines()
+    assert all(line.startswith("[rank 2] ") for line in lines)
+    assert len(lines) == 2
+
+
+def test_nothing_in_a_message_or_a_name_can_steer_a_terminal(tmp_path):
+    write(tmp_path, "clear \x1b[2J the screen")
+    assert "\x1b" not in (tmp_path / "hookline.log").read_text()
+    assert format_scalars({"\x1b[2Jloss": 1.0}) == "\\x1b[2Jloss 1.0000"
+
+
+def test_where_this_is_not_the_first_process_only_the_log_file_is_written(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("RANK", "1")
+    with caplog.at_level(logging.INFO, logger="hookline"):
+        runner = make_runner(tmp_path, {"type": "LoggerHook", "interval": 1})
+        runner.is_main = False
+        runner.train()
+    assert {path.name for path in tmp_path.iterdir()} == {"hookline.rank1.log"}
+    assert [text for text in caplog.messages if text.startswith(("train", "stopped"))] == []

@@ -1,0 +1,60 @@
+"""Curves read back from logs, and as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookline.errors import HooklineError
+from hookline.events.chart import text_chart
+from hookline.events.jsonl import JSONLinesWriter
+from hookline.events.read import matching, read_curves
+
+
+def test_curves_come_back_as_they_were_written(tmp_path):
+    writer = JSONLinesWriter(tmp_path / "log.jsonl")
+    writer.write_scalars("train", {"loss": 1.0, "system/cpu": 5.0}, iter=10, epoch=1)
+    writer.write_scalars("train", {"loss": float("nan")}, iter=20, epoch=1)
+    writer.write_scalars("val", {"accuracy": 0.5, "val_loss": 2.0, "step": 1}, iter=20, epoch=1)
+    writer.close()
+    with (tmp_path / "log.jsonl").open("a") as file:
+        file.write('{"mode": "train", "iter": 30, "lo')
+    assert read_curves(tmp_path) == {
+        "train/loss": [(10, 1.0)],
+        "system/cpu": [(10, 5.0)],
+        "val/accuracy": [(20, 0.5)],
+        "val/loss": [(20, 2.0)],
+    }
+    assert read_curves(tmp_path / "log.jsonl") == read_curves(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "metric, found",
+    [
+        ("loss", ["train/loss", "val/loss"]),
+        ("val_loss", ["val/loss"]),
+        ("val/loss", ["val/loss"]),
+        ("accuracy", ["val/accuracy"]),
+        ("acc", []),
+    ],
+)
+def test_a_metric_goes_by_several_names(metric, found):
+    assert matching(metric, ["train/loss", "val/loss", "val/accuracy"]) == found
+
+
+def test_a_folder_without_a_log_is_told(tmp_path):
+    with pytest.raises(HooklineError, match=r"there is no log\.jsonl"):
+        read_curves(tmp_path)
+
+
+def test_a_chart_has_its_ends_at_the_corners():
+    lines = text_chart({"up": [(0, 0.0), (10, 1.0)], "flat": [(0, 0.5)]}, width=11, height=5).splitlines()
+    assert lines[0] == "1 │          ●"
+    assert lines[2] == "  │○"
+    assert lines[4] == "0 │●"
+    assert lines[6] == "   0        10"
+    assert lines[7:] == ["   ● up", "   ○ flat"]
+
+
+def test_charts_of_one_point_and_of_none():
+    assert "●" in text_chart({"one": [(5, 2.0)]})
+    assert text_chart({}) == "nothing to draw"

@@ -1,0 +1,163 @@
+"""Scalars: what is kept, what is reported, what survives a resume."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import statistics
+import time
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hookline.events import EventStorage
+from hookline.events.storage import LONGEST, WINDOW
+
+NUMBERS = st.floats(-1e6, 1e6)
+
+
+def storage() -> EventStorage:
+    return EventStorage(SimpleNamespace(iter=0, epoch=0))
+
+
+@given(values=st.lists(NUMBERS, min_size=1, max_size=40), count=st.integers(1, 50), flushes=st.sets(st.integers(0, 40)))
+def test_a_mean_is_that_of_the_last_values_however_often_they_are_fetched(values, count, flushes):
+    events = storage()
+    for index, value in enumerate(values):
+        events.put_scalar("x", torch.tensor(value, dtype=torch.float64) if index % 2 else value)
+        if index in flushes:
+            events.flush()
+    last = values[-count:]
+    assert events.means(count)["x"] == sum(last) / len(last)
+    assert events.latest()["x"] == values[-1]
+
+
+@given(before=st.lists(NUMBERS, min_size=1, max_size=20), after=st.lists(NUMBERS, min_size=1, max_size=20), count=st.integers(1, 30))
+def test_means_after_a_resume_are_bit_identical(before, after, count):
+    straight, first, resumed = storage(), storage(), storage()
+    for events in (straight, first, resumed):
+        for over in (7, "epoch", "global"):
+            events.add_mean(f"x_{over}", "x", over)
+    for value in before:
+        straight.put_scalar("x", value)
+        first.put_scalar("x", value)
+    resumed.load_state_dict(first.state_dict())
+    for value in after:
+        straight.put_scalar("x", value)
+        resumed.put_scalar("x", value)
+    assert resumed.means(count) == straight.means(count)
+
+
+def test_means_over_the_epoch_and_the_whole_run():
+    clock = SimpleNamespace(iter=0, epoch=0)
+    events = EventStorage(clock)
+    events.add_mean("loss_epoch", "loss", "epoch")
+    events.add_mean("loss_run", "loss", "global")
+    events.add_mean("loss", "loss", 2)
+    for clock.iter in range(8):
+        clock.epoch = clock.iter // 4
+        events.put_scalar("loss", float(clock.iter))
+    assert events.means(1) == {"loss_epoch": 5.5, "loss_run": 3.5, "loss": 6.5}
+
+
+def test_what_is_not_smoothed_is_reported_as_it_was_last():
+    events = storage()
+    events.put_scalars({"lr": 0.1}, smoothing_hint=False)
+    events.put_scalars(lr=0.2)
+    assert events.means(10) == {"lr": 0.2}
+
+
+def test_every_value_carries_its_moment():
+    clock = SimpleNamespace(iter=3, epoch=1)
+    events = EventStorage(clock)
+    started = time.time()
+    events.put_scalar("loss", torch.tensor(0.5, requires_grad=True) * 1)
+    clock.iter = 4
+    events.put_scalar("loss", 0.25)
+    first, second = events.history("loss")
+    assert (first.value, first.iter, first.epoch) == (0.5, 3, 1)
+    assert (second.value, second.iter) == (0.25, 4)
+    assert started <= first.time <= second.time <= time.time()
+    assert events.recorded_at("loss") == 4
+    assert events.recorded_at("nothing") == -1
+
+
+def test_reports_can_leave_out_what_is_not_new():
+    clock = SimpleNamespace(iter=0, epoch=0)
+    events = EventStorage(clock)
+    events.put_scalar("old", 1.0)
+    clock.iter = 10
+    events.put_scalar("new", 2.0)
+    assert events.means(5, since=10) == {"new": 2.0}
+
+
+def test_tensors_of_any_kind_come_over_together():
+    events = storage()
+    values = [
+        torch.tensor(1.5),
+        torch.tensor([2.5]),
+        torch.tensor(3),
+        torch.tensor(4.5, dtype=torch.float64),
+        torch.tensor(True),
+        2**24 + 1,
+    ]
+    for index, value in enumerate(values):
+        events.put_scalar(f"x{index}", value)
+    assert list(events.latest().values()) == [1.5, 2.5, 3.0, 4.5, 1.0, 2**24 + 1]
+
+
+@pytest.mark.parametrize("value, told", [(torch.zeros(2), r"'x'.*shape \(2,\)"), ("much", r"'x'.*'much'"), (None, "None")])
+def test_what_is_no_number_is_refused_where_it_is_put(value, told):
+    with pytest.raises(ValueError, match=told):
+        storage().put_scalar("x", value)
+
+
+def test_not_a_number_is_a_number_here():
+    events = storage()
+    events.put_scalar("x", float("nan"))
+    assert math.isnan(events.means(1)["x"])
+
+
+def test_what_is_kept_does_not_grow():
+    clock = SimpleNamespace(iter=0, epoch=0)
+    events = EventStorage(clock)
+    events.add_mean("loss_run", "loss", "global")
+    for clock.iter in range(20_000):
+        events.put_scalar("loss", clock.iter)
+        if clock.iter == 2000:
+            early = len(pickle.dumps(events.state_dict()))
+    assert len(pickle.dumps(events.state_dict())) <= early + 16
+    assert len(events.history("loss")) == WINDOW
+    assert events.means(50)["loss_run"] == pytest.approx(statistics.mean(range(20_000)))
+
+
+def test_an_interval_longer_than_the_window_makes_the_window_longer():
+    events = storage()
+    events.put_scalar("x", 0.0)
+    events.keep(1000)
+    for value in range(1000):
+        events.put_scalar("x", value)
+    assert events.means(1000)["x"] == 499.5
+    events.keep(10**9)
+    assert events._window == LONGEST
+
+
+def test_a_mean_over_nonsense_is_refused():
+    for over in (0, -1, "epochs", LONGEST + 1, 1.5):
+        with pytest.raises(ValueError, match="'epoch', 'global' or 1 to"):
+            storage().add_mean("x", "loss", over)
+
+
+def test_records_go_to_the_listeners_with_their_moment():
+    events = EventStorage(SimpleNamespace(iter=7, epoch=2))
+    seen = []
+    events.listeners.append(SimpleNamespace(write=seen.append))
+    events.put_text("note", "hello")
+    events.put_artifact("file", "x.txt")
+    assert [(record.kind, record.name, record.value, record.iter, record.epoch) for record in seen] == [
+        ("text", "note", "hello", 7, 2),
+        ("artifact", "file", "x.txt", 7, 2),
+    ]

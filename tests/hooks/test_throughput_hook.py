@@ -1,0 +1,109 @@
+"""ThroughputHook: samples, tokens and operations a second."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+from torch import nn
+
+from hookline.engine import BaseHook
+from hookline.hooks import EvalHook, ThroughputHook
+from tests.helpers import batches, make_runner
+
+FORWARD = 2 * 8 * 6 * 3  # a linear model 6-3 on 8 samples: a multiplication and an addition for each weight and sample
+BACKWARD = FORWARD  # for its weights; inputs need no gradient
+
+
+class Slow(BaseHook):
+    def before_train_iter(self):
+        time.sleep(0.01)
+
+
+def run(tmp_path, *hooks, **parts):
+    parts = {"model": nn.Linear(6, 3), "train_loader": batches(20), "max_epochs": 1, **parts}
+    runner = make_runner(tmp_path, *hooks, **parts)
+    runner.train()
+    return runner.events.latest()
+
+
+def test_operations_of_a_linear_model_are_counted_right(tmp_path):
+    latest = run(tmp_path, ThroughputHook(interval=10, peak_flops=1e6), Slow())
+    per_sample = latest["throughput/flops_per_s"] / latest["throughput/samples_per_s"]
+    assert per_sample == pytest.approx((FORWARD + BACKWARD) / 8)
+    assert latest["throughput/mfu"] == pytest.approx(latest["throughput/flops_per_s"] / 1e6)
+
+
+def test_samples_a_second_are_those_of_training_alone(tmp_path):
+    class SlowValidation(BaseHook):
+        def before_val_epoch(self):
+            time.sleep(0.2)
+
+    hooks = [ThroughputHook(interval=20), EvalHook(by_epoch=False, interval=5), SlowValidation(), Slow()]
+    latest = run(tmp_path, *hooks, val_loader=batches(1))
+    assert 8 / 0.02 < latest["throughput/samples_per_s"] <= 8 / 0.01
+
+
+def test_tokens_are_counted_where_inputs_are_ids(tmp_path):
+    class Words(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.out = nn.Embedding(10, 6), nn.Linear(6, 3)
+
+        def forward(self, ids):
+            return self.out(self.table(ids).mean(1))
+
+    data = [(torch.randint(10, (8, 7)), torch.randint(3, (8,))) for _ in range(12)]
+    latest = run(tmp_path, ThroughputHook(interval=6), Slow(), model=Words(), train_loader=data)
+    assert latest["throughput/tokens_per_s"] == pytest.approx(7 * latest["throughput/samples_per_s"])
+
+
+def test_without_a_known_peak_there_is_no_share_of_it_and_that_is_said(tmp_path, caplog):
+    caplog.set_level("INFO", "hookline")
+    latest = run(tmp_path, ThroughputHook(interval=5))
+    assert "throughput/flops_per_s" in latest
+    assert "throughput/mfu" not in latest
+    assert "throughput/tokens_per_s" not in latest
+    assert "ThroughputHook: the peak of cpu is not known, so there is no MFU; give peak_flops" in caplog.messages
+
+
+def test_a_model_that_steps_by_itself_is_counted_too(tmp_path):
+    class Own(nn.Linear):
+        def train_step(self, batch, optimizers):
+            loss = nn.functional.cross_entropy(self(batch[0]), batch[1])
+            loss.backward()
+            optimizers["only"].step()
+            optimizers["only"].zero_grad()
+            return {"loss": loss.detach()}
+
+    from hookline.engine import BaseRunner
+
+    model = Own(6, 3)
+    optimizers = {"only": torch.optim.SGD(model.parameters(), lr=0.1)}
+    hook = ThroughputHook(interval=10)
+    runner = BaseRunner(model, train_loader=batches(10), optimizer=optimizers, hooks=[hook], max_epochs=1, work_dir=tmp_path)
+    runner.train()
+    latest = runner.events.latest()
+    assert latest["throughput/flops_per_s"] / latest["throughput/samples_per_s"] == pytest.approx((FORWARD + BACKWARD) / 8)
+
+
+def test_after_a_failing_forward_nothing_is_counted_any_more(tmp_path):
+    class Broken(nn.Linear):
+        def forward(self, x):
+            if self.calls == 1:
+                raise RuntimeError("broken")
+            self.calls += 1
+            return super().forward(x)
+
+    model = Broken(6, 3)
+    model.calls = 0
+    with pytest.raises(RuntimeError, match="broken"):
+        run(tmp_path, ThroughputHook(), model=model)
+    assert torch.utils._python_dispatch._get_current_dispatch_mode() is None
+
+
+@pytest.mark.parametrize("wrong", [{"interval": 0}, {"peak_flops": 0.0}])
+def test_impossible_parameters_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ThroughputHook(**wrong)

@@ -1,0 +1,91 @@
+"""W&B's own offline runs, read back with its own command."""
+
+from __future__ import annotations
+
+import json
+import logging
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.events.parts import BreakAt, PutEverything, image_run
+
+wandb = pytest.importorskip("wandb")
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch, tmp_path):
+    for name in ("WANDB_API_KEY", "WANDB_BASE_URL", "WANDB_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("WANDB_CONSOLE", "off")
+    monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    wandb.teardown()  # it reads the environment only once
+    yield
+    wandb.teardown()
+
+
+def inspect(run: Path) -> list[dict]:
+    command = [str(Path(sys.executable).with_name("wandb")), "leet", "inspect", "--json", str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def history(records: list[dict]) -> dict[str, list[tuple[int, float]]]:
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for record in records:
+        if record["type"] == "history":
+            items = record["history"].get("item", record["history"])
+            for name, value in items.items():
+                if isinstance(value, (int, float)):
+                    curves.setdefault(name, []).append((int(items["_step"]), value))
+    return curves
+
+
+def runs(folder: Path) -> list[Path]:
+    return sorted((folder / "wandb").glob("offline-run-*"))
+
+
+def test_an_offline_run_holds_everything(tmp_path, monkeypatch, caplog):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    hook = {"type": "WandbHook", "project": "digits", "name": "first", "config": {"extra": 7, "api_key": "hunter2"}, "interval": 5}
+    with caplog.at_level(logging.WARNING, logger="hookline"):
+        runner = image_run(tmp_path, {**hook, "log_model": True}, PutEverything(), {"type": "HistogramHook", "interval": 10})
+    (run,) = runs(tmp_path)
+    records = inspect(run)
+    text = json.dumps(records)
+    started = next(record["run"] for record in records if record["type"] == "run")
+    assert (started["project"], started["display_name"], started["run_id"]) == ("digits", "first", runner.hook("first").run_id)
+    curves = history(records)
+    assert [step for step, _ in curves["train/loss"]] == [5, 10, 15, 20]
+    assert curves["val/accuracy"][-1] == (20, pytest.approx(runner.metrics["accuracy"]))
+    assert '"extra"' in text
+    assert "hunter2" not in text
+    assert "pictures/ramp" in text
+    assert "numbers" in text
+    assert "weights/3/weight" in text
+    assert "checkpoints-last.pth" in text
+    assert f"wandb sync {run}" in caplog.text
+
+
+def test_without_an_account_the_run_is_recorded_offline_and_resumed_under_its_id(tmp_path, caplog):
+    hook = {"type": "WandbHook", "interval": 5}
+    with pytest.raises(RuntimeError), caplog.at_level(logging.WARNING, logger="hookline"):
+        image_run(tmp_path, hook, BreakAt(17))
+    assert "W&B cannot be reached, the run is recorded offline" in caplog.text
+    resumed = image_run(tmp_path, hook, resume="auto")
+    assert {run.name.rpartition("-")[2] for run in runs(tmp_path)} == {resumed.hook("WandbHook").run_id}
+
+
+def test_a_server_that_is_not_there_costs_a_warning(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("hookline.events.wandb.INIT_TIMEOUT", 3)
+    monkeypatch.setenv("WANDB_API_KEY", "a" * 40)
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    with caplog.at_level(logging.WARNING, logger="hookline"):
+        image_run(tmp_path, {"type": "WandbHook", "interval": 5})
+    assert "W&B cannot be reached" in caplog.text
+    assert [step for step, _ in history(inspect(runs(tmp_path)[-1]))["train/loss"]] == [5, 10, 15, 20]
