@@ -76,7 +76,7 @@ def _scene(random: np.random.Generator, size: int) -> tuple[Any, ...]:
     image = random.uniform(40, 180, (1, 1, 3)) + random.normal(0, 12, (size, size, 3))
     boxes, labels = np.zeros((MOST, 4), dtype=np.float32), np.full(MOST, -1, dtype=np.int64)
     for place in range(random.integers(1, MOST + 1)):
-        label, radius = int(random.integers(len(SHAPES))), random.integers(size // 10, size // 5)
+        label, radius = int(random.integers(len(SHAPES))), int(random.integers(size // 10, size // 5))
         x, y = random.integers(radius + 1, size - radius - 1, 2)
         inside = _inside(SHAPES[label], size, x, y, radius)
         if (mask[max(0, y - radius - 1) : y + radius + 2, max(0, x - radius - 1) : x + radius + 2] > 0).any():

@@ -27,7 +27,9 @@ class DVCLiveWriter(Writer):
     ) -> None:
         self._cache = save_dvc_exp  # files can be kept by DVC only within its repository
         live = require("dvclive", "dvclive").Live
-        self._live = live(str(dir), resume=resume, save_dvc_exp=save_dvc_exp, report=report, dvcyaml=dvcyaml)
+        self._live = (live if save_dvc_exp else _files_only(live))(
+            str(dir), resume=resume, save_dvc_exp=save_dvc_exp, report=report, dvcyaml=dvcyaml
+        )
 
     def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
         self._live.step = iter
@@ -67,6 +69,16 @@ class DVCLiveWriter(Writer):
 
     def close(self) -> None:
         self._live.end()
+
+
+def _files_only(live: Any) -> Any:
+    """DVCLive without DVC: left to itself it makes the git repository around it one of DVC's, and stages files in it."""
+
+    class FilesOnly(live):  # type: ignore[misc]
+        def _init_dvc(self) -> None:
+            self._dvc_file = self._init_dvc_file()
+
+    return FilesOnly
 
 
 def _path(name: str) -> str:

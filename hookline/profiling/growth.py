@@ -28,10 +28,11 @@ class Growth:
 
     def _slope(self) -> float | None:
         values = [used for _, used in self._points]
-        rises = sum(after > before for before, after in pairwise(values))
+        steps = [after - before for before, after in pairwise(values)]
         first, second = values[: WINDOW // 2], values[WINDOW // 2 :]
-        if rises < WINDOW - 2 or min(second) - max(first) <= 0 or values[-1] - values[0] < max(LEAST_BYTES, LEAST_SHARE * values[-1]):
+        grows_always = sum(step > 0 for step in steps) >= len(steps) - 1 and min(second) > max(first)
+        # The median step, not the sum: one jump (a new epoch's workers, say) is no leak.
+        grown = median(steps) * len(steps)
+        if not grows_always or grown < max(LEAST_BYTES, LEAST_SHARE * values[-1]):
             return None
-        # The median of the slopes of all pairs: one jump (a new epoch's workers, say) does not make it.
-        slope = median((b - a) / (j - i) for (i, a), (j, b) in combinations(self._points, 2))
-        return slope if slope * (self._points[-1][0] - self._points[0][0]) >= LEAST_BYTES / 2 else None
+        return median((b - a) / (j - i) for (i, a), (j, b) in combinations(self._points, 2))

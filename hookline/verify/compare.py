@@ -10,6 +10,7 @@ from hookline.checkpoint import CheckpointStore, diff
 
 # Clocks differ between any two runs, and so does where they lie.
 CLOCKS = ("time", "data_time", "eta", "wall_time")
+CLOCK_GROUPS = ("time/", "system/", "memory/", "throughput/")
 
 
 def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
@@ -57,7 +58,7 @@ def _log(work_dir: Path) -> list[str]:
     if not path.exists():
         return []
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    kept = [{key: value for key, value in row.items() if key not in CLOCKS and not key.startswith(("time/", "system/"))} for row in rows]
+    kept = [{key: value for key, value in row.items() if key not in CLOCKS and not key.startswith(CLOCK_GROUPS)} for row in rows]
     return [json.dumps(row, sort_keys=True) for row in kept]
 
 

@@ -79,8 +79,8 @@ class Listener:
             return
         place = min(self._sample, query.shape[0] - 1)
         mask = mask[min(place, mask.shape[0] - 1)] if mask is not None and mask.ndim == query.ndim else mask
-        kept = [part[place].detach().clone() for part in (query, key)]
-        self._noted[self._inside[-1]] = _Fused(*kept, None if mask is None else mask.detach().clone(), is_causal, scale)
+        query, key = (part[place].detach().clone() for part in (query, key))
+        self._noted[self._inside[-1]] = _Fused(query, key, None if mask is None else mask.detach().clone(), is_causal, scale)
 
 
 class _Multihead(NamedTuple):

@@ -24,7 +24,7 @@ def grad_cam(model: nn.Module, layer: nn.Module, inputs: Tensor, classes: Tensor
     """Grad-CAM [N, height, width] of a layer: its channels weighted by the mean gradient of the class's score, what is positive of it."""
     from captum.attr import LayerGradCam
 
-    maps = LayerGradCam(model, layer).attribute(inputs, target=classes, relu_attributions=True)
+    maps: Tensor = LayerGradCam(model, layer).attribute(inputs, target=classes, relu_attributions=True)
     return maps.detach().sum(1)
 
 
@@ -32,6 +32,7 @@ def saliency(model: nn.Module, inputs: Tensor, classes: Tensor, method: str) -> 
     """How much each pixel matters to the class's score, [N, height, width]: the largest of its channels."""
     from captum.attr import IntegratedGradients, Saliency
 
+    result: Tensor
     if method == "saliency":
         result = Saliency(model).attribute(inputs, target=classes)
     else:

@@ -64,8 +64,8 @@ def test_the_table_shows_sites_hooks_and_sources(tmp_path: Path, capsys: pytest.
     assert main(["plan", config]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:2] == ["hook_order:", "nested"]
-    first = next(index for index, line in enumerate(lines) if line[:1] == ["before_train_iter"])
-    assert lines[first] == ["before_train_iter", "1", "twin", "VERY_HIGH", "10", "(config)", "5", f"{config}:10"]
+    first = next(index for index, line in enumerate(lines) if line[:1] == ["before_train_epoch"])
+    assert lines[first] == ["before_train_epoch", "1", "twin", "VERY_HIGH", "10", "(config)", "5", f"{config}:10"]
     assert lines[first + 1] == ["2", "IterTimerHook", "LOW", "70", "(config)", "6", f"{config}:11"]
 
 
@@ -96,3 +96,45 @@ def test_a_broken_config_has_no_plan(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_two_owners_of_a_site_have_a_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", write_config(tmp_path, "  - OptimizerHook\n  - OptimizerHook\n")]) == 2
     assert "config.yaml:8: hooks: OptimizerHook_2 and OptimizerHook both own 'optimize'" in capsys.readouterr().err
+
+
+def train(tmp_path: Path, *overrides: str) -> Path:
+    assert main(["train", write_config(tmp_path), "training.epochs=2", *overrides]) == 0
+    return tmp_path / "run"
+
+
+def test_the_costs_of_a_run_stand_beside_the_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = train(tmp_path)
+    capsys.readouterr()
+    assert main(["plan", "--cost", str(run)]) == 0
+    text = capsys.readouterr().out
+    head = next(line for line in text.splitlines() if line.startswith("site"))
+    assert head.split()[:7] == ["site", "hook", "a", "call", "of", "the", "run"]
+    (optimize,) = [line for line in text.splitlines() if line.startswith("optimize")]
+    assert optimize.split()[2] == "OptimizerHook"
+    assert optimize.split()[4] == "ms"
+    assert optimize.split()[5].endswith("%")
+    (unused,) = [line for line in text.splitlines() if line.startswith("after_test_epoch")]
+    assert unused.split()[3:5] == ["-", "-"]
+    assert "an iteration took" in text
+
+
+def test_the_costs_of_a_run_may_stand_beside_another_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = train(tmp_path)
+    capsys.readouterr()
+    plan = planned([str(tmp_path / "config.yaml"), "hook_order=flat", "--cost", str(run)], capsys)
+    assert plan["hook_order"] == "flat"
+    assert {row["hook"] for row in plan["costs"]["hooks"]} >= {"OptimizerHook", "LoggerHook"}  # type: ignore[index]
+
+
+def test_a_run_without_costs_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--cost", str(tmp_path)]) == 2
+    assert "hook_costs.json cannot be read (No such file or directory): a run writes it at its end" in capsys.readouterr().err
+    (tmp_path / "hook_costs.json").write_text("{")
+    assert main(["plan", "--cost", str(tmp_path)]) == 2
+    assert "is damaged" in capsys.readouterr().err
+
+
+def test_a_plan_needs_a_config_or_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan"]) == 2
+    assert "needs a config, or --cost and the work directory of a run" in capsys.readouterr().err

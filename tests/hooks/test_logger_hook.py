@@ -137,3 +137,77 @@ def test_not_a_number_is_written_as_text(tmp_path):
 
     run(tmp_path, LoggerHook(interval=7), Spoil(), max_epochs=1)
     assert rows(tmp_path)[0]["loss"] == "nan"
+
+
+def test_means_over_other_spans_are_reported_under_names_of_ones_choice(tmp_path):
+    losses = []
+
+    class Collect(BaseHook):
+        def after_forward(self, loss):
+            losses.append(loss.item())
+
+    means = {"loss_epoch": {"of": "loss", "over": "epoch"}, "loss_run": {"of": "loss", "over": "global"}, "loss": {"of": "loss", "over": 2}}
+    run(tmp_path, LoggerHook(interval=7, means=means), Collect())
+    last = rows(tmp_path)[-1]
+    assert last["loss_epoch"] == pytest.approx(sum(losses[7:]) / 7)
+    assert last["loss_run"] == pytest.approx(sum(losses) / 14)
+    assert last["loss"] == pytest.approx(sum(losses[-2:]) / 2)
+
+
+@pytest.mark.parametrize(
+    "mean, told",
+    [
+        ({"off": "loss", "over": 3}, "did you mean 'of'"),
+        ({"of": "loss"}, "needs 'of'"),
+        ({"of": "loss", "over": "epochs"}, "'over' must be"),
+    ],
+)
+def test_a_mean_that_makes_no_sense_is_refused_at_once(mean, told):
+    with pytest.raises(ValueError, match=rf"LoggerHook: means\.x: .*{told}"):
+        LoggerHook(means={"x": mean})
+
+
+def test_an_interval_longer_than_what_is_kept_by_default_still_gives_its_whole_mean(tmp_path):
+    losses = []
+
+    class Collect(BaseHook):
+        def after_forward(self, loss):
+            losses.append(loss.item())
+
+    run(tmp_path, LoggerHook(interval=300), Collect(), train_loader=batches(300, size=1), max_epochs=1, val_loader=None)
+    assert rows(tmp_path)[0]["loss"] == pytest.approx(sum(losses) / 300)
+
+
+def test_single_numbers_that_a_models_own_step_returns_are_reported_too(tmp_path):
+    class Detector(nn.Linear):
+        def train_step(self, batch):
+            boxes = self(batch[0]).pow(2).mean()
+            return {"loss": boxes * 2, "loss_boxes": boxes, "images": 8, "maps": torch.zeros(2)}
+
+    model = Detector(6, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    Runner(model, train_loader=batches(4), optimizer=optimizer, max_epochs=1, work_dir=tmp_path).train()
+    (row,) = rows(tmp_path)
+    assert row["loss_boxes"] == pytest.approx(row["loss"] / 2)
+    assert row["images"] == 8
+    assert "maps" not in row
+
+
+@pytest.mark.parametrize("order", ["nested", "flat"])
+def test_several_hooks_that_report_count_each_loss_once_and_add_no_rows(tmp_path, order):
+    alone = run(tmp_path / "alone", LoggerHook(interval=3), hook_order=order)
+    others = [{"type": "PeriodicWriterHook", "writers": ["csv"], "period": 2}, {"type": "PeriodicWriterHook", "writers": [], "period": 1}]
+    both = run(tmp_path / "both", LoggerHook(interval=3), *others, hook_order=order)
+    one, two = ([without_clocks(row) for row in rows(runner.work_dir)] for runner in (alone, both))
+    assert one == two
+    assert [row["epoch"] for row in one] == [1, 1, 2, 2, 2]
+
+
+def test_log_files_are_copied_when_the_run_is_over(tmp_path):
+    hook = {"type": "TextLoggerHook", "interval": 7, "out_dir": str(tmp_path / "kept"), "out_suffix": [".log.json", ".log"]}
+    runner = run(tmp_path / "work", hook)
+    assert {path.name for path in (tmp_path / "kept" / "work").iterdir()} == {"log.jsonl", "hookline.log"}
+    assert (tmp_path / "kept" / "work" / "log.jsonl").read_text() == (tmp_path / "work" / "log.jsonl").read_text()
+    assert [type(hook).__name__ for hook in runner.hooks if isinstance(hook, LoggerHook)] == ["TextLoggerHook"]
+    run(tmp_path / "other", {**hook, "out_suffix": ".log"})
+    assert {path.name for path in (tmp_path / "kept" / "other").iterdir()} == {"hookline.log"}

@@ -142,12 +142,12 @@ def test_the_server_is_stopped_in_the_middle_of_a_run_and_nothing_is_lost(server
     class StopServer(BaseHook):
         def after_train_iter(self, runner):
             if runner.iter == 11:
-                wait_for(lambda: delivered(runner) == [5, 10])
+                wait_for(lambda: delivered(runner) == [10])
                 server.stop()
 
     def delivered(runner):
         try:
-            return server.steps(server.run_of(runner.hook("MLflowHook")), "train/loss")
+            return server.steps(server.run_of(runner.hook("MLflowHook")), "val/accuracy")
         except ValueError:  # no such run yet
             return []
 
@@ -156,7 +156,7 @@ def test_the_server_is_stopped_in_the_middle_of_a_run_and_nothing_is_lost(server
         started = time.monotonic()
         first = image_run(tmp_path / "run", hook, StopServer(), epochs=2)
     assert first.iter == 20
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 120
     assert "MLflowHook fails" in caplog.text
     assert "were not delivered, reports of iterations 15 to 20 among them" in caplog.text
     assert (tmp_path / "run" / "MLflowHook.undelivered.jsonl").exists()

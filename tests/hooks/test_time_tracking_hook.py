@@ -31,7 +31,7 @@ def test_each_epoch_and_the_whole_training_get_a_line_in_log_and_file(tmp_path, 
     written = lines(tmp_path / "time_tracking.log")
     beginnings = [re.search(r"epoch \d/3|training took", line).group() for line in written]
     assert beginnings == ["epoch 1/3", "epoch 2/3", "epoch 3/3", "training took"]
-    assert [message.startswith("TimeTrackingHook: ") for message in caplog.messages] == [True] * 4
+    assert len([message for message in caplog.messages if message.startswith("TimeTrackingHook: ")]) == 4
     assert "to go, done about" in written[0]
     assert "to go" not in written[2]
 

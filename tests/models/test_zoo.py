@@ -11,7 +11,7 @@ from hookline.models import MODELS
 
 
 def test_the_built_in_models_are_registered():
-    assert MODELS.names() == ["cnn", "mlp", "resnet"]
+    assert MODELS.names() == ["cnn", "detector", "mlp", "resnet", "segmenter"]
 
 
 def test_any_module_goes_by_its_dotted_path():

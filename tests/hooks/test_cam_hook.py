@@ -1,0 +1,79 @@
+"""Class activation maps: right numbers, a picture, and models that have none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from hookline.errors import ConfigError
+from hookline.hooks import CAMHook, EvalHook
+from hookline.visual import attribution
+from hookline.visual.attribution import grad_cam
+from tests.helpers import make_runner
+from tests.visual.picture_parts import Records, conv_model, images
+
+
+def by_hand(model: nn.Sequential, index: int, inputs: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    """Grad-CAM as Selvaraju et al. define it: ReLU of the channels weighted by their mean gradient."""
+    activations = model[: index + 1](inputs).detach().requires_grad_()
+    scores = model[index + 1 :](activations.clone())
+    scores[torch.arange(len(inputs)), classes].sum().backward()
+    weights = activations.grad.mean((2, 3), keepdim=True)
+    return (weights * activations).sum(1).relu().detach()
+
+
+@pytest.mark.parametrize("index", [0, 3])
+def test_grad_cam_equals_an_independent_computation(index):
+    model = conv_model().eval()
+    inputs, classes = images()[0]
+    result = grad_cam(model, model[index], inputs.clone().requires_grad_(), classes)
+    torch.testing.assert_close(result, by_hand(conv_model().eval(), index, inputs, classes))
+
+
+def test_it_is_drawn_for_training_and_validation_over_the_last_convolution(tmp_path):
+    records = Records()
+    hooks = CAMHook(interval=4, max_samples=2), EvalHook(interval=1), records
+    make_runner(tmp_path, *hooks, model=conv_model(), train_loader=images(), val_loader=images(1)).train()
+    assert records.names() == [("CAMHook/train", 4), ("CAMHook/val", 4), ("CAMHook/train", 8), ("CAMHook/val", 8)]
+    assert records.records[0].value.dtype == np.uint8
+    assert len(list(tmp_path.rglob("*.png"))) == 4
+
+
+def test_the_heat_is_where_the_model_looks():
+    model = nn.Sequential(nn.Conv2d(1, 1, 3, padding=1, bias=False), nn.Flatten(), nn.Linear(64, 2, bias=False))
+    with torch.no_grad():
+        model[0].weight.fill_(1.0)
+        model[2].weight.copy_(torch.stack([torch.ones(64), -torch.ones(64)]))
+    inputs = torch.zeros(1, 1, 8, 8)
+    inputs[0, 0, 1, 6] = 1.0
+    heat = grad_cam(model, model[0], inputs.requires_grad_(), torch.tensor([0]))[0]
+    assert heat[0:3, 5:8].min() > 0
+    assert heat[4:, :4].max() == 0
+
+
+def test_a_layer_that_is_not_there_is_an_error_before_the_first_batch(tmp_path):
+    with pytest.raises(ValueError, match="CAMHook: no layer is named 'features.x'"):
+        make_runner(tmp_path, CAMHook(layer="features.x"), model=conv_model(), train_loader=images()).train()
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "message"),
+    [
+        (lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 3)), images(), "the model has no convolution"),
+        (lambda: nn.Linear(6, 3), None, "expected images [N, C, H, W], got [8, 6]"),
+    ],
+)
+def test_a_model_that_cannot_be_explained_is_told_once_and_training_goes_on(tmp_path, caplog, model, data, message):
+    parts = {} if data is None else {"train_loader": data}
+    runner = make_runner(tmp_path, CAMHook(interval=1), model=model(), **parts)
+    runner.train()
+    assert runner.iter == 8
+    assert len([text for text in caplog.messages if message in text]) == 1
+
+
+def test_without_captum_the_run_does_not_begin_and_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setattr(attribution.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"CAMHook needs captum: pip install 'hookline\[captum\]'"):
+        make_runner(tmp_path, CAMHook(), model=conv_model(), train_loader=images()).train()
