@@ -26,8 +26,9 @@ OF_EVERY_STEP = 3  # loss, predictions and targets; a model with a step of its o
 def put_losses(runner: BaseRunner) -> None:
     """Record the iteration's loss, and other single numbers that the model's own step returned, unless a hook has already."""
     events, outputs = runner.events, runner.outputs
-    if events.recorded_at("loss") == runner.iter:
+    if events.losses_of == runner.iter:
         return
+    events.losses_of = runner.iter
     events.put_scalar("loss", outputs["loss"])
     if len(outputs) > OF_EVERY_STEP:
         for name, value in outputs.items():

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-import functools
+import sys
 
-import psutil
 import torch
 
 
 def memory_mb(device: torch.device) -> float:
-    """The most that tensors on a GPU have taken so far; on a CPU what the process takes now. In MB."""
+    """The most that tensors on the GPU have taken so far, or, on a CPU, the process. In MB."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
-    return float(_process().memory_info().rss) / 2**20
+    return _process_mb()
 
 
-@functools.cache
-def _process() -> psutil.Process:
-    return psutil.Process()
+if sys.platform == "win32":
+    import psutil
+
+    def _process_mb() -> float:
+        return float(psutil.Process().memory_info().peak_wset) / 2**20
+
+else:
+    import resource  # twenty times as fast as asking psutil
+
+    def _process_mb() -> float:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)

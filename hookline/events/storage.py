@@ -54,6 +54,7 @@ class EventStorage:
         self._series: dict[str, Series] = {}
         self._window = WINDOW
         self._means: dict[str, Mean] = {}
+        self.losses_of = -1  # the iteration whose losses are recorded, for several hooks may see to that
         self.recorded = 0  # how many scalars so far; whoever reports them can tell whether there are new ones
         self.listeners: list[Any] = []  # writers that take records as they come
 
@@ -66,7 +67,7 @@ class EventStorage:
         if series is None:
             series = self._series[name] = Series(smoothing_hint, self._window, self._running(name))
         if type(value) is not float:
-            value = _checked(name, value)
+            value = value.detach() if type(value) is Tensor and value.numel() == 1 else _checked(name, value)
         clock, moment = self._clock, self._moment
         if clock.iter != moment.iter or clock.epoch != moment.epoch:
             moment = self._moment = Moment(clock.iter, clock.epoch, time.time())
@@ -160,6 +161,7 @@ class EventStorage:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._series.clear()
+        self.losses_of = -1
         for name, saved in state.items():
             self._series[name] = Series(saved["smoothed"], self._window, self._running(name))
             self._series[name].load_state_dict(saved)

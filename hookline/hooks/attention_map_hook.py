@@ -50,7 +50,7 @@ class AttentionMapHook(ImageHook):
         self._targets = modules if self.layers is None else matching("AttentionMapHook", modules, self.layers)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        if not self._told and self._has_room(runner):
+        if not self._told and self.has_room(runner):
             self._listener = Listener(self._targets, self.sample_batch_idx)
             self._listener.start()
 
@@ -61,7 +61,7 @@ class AttentionMapHook(ImageHook):
         listener.stop()
         weights = {name: each.numpy() for name, each in listener.weights().items()}
         if not weights:
-            self._tell_once(runner, "no attention was seen in the model, so there is nothing to draw")
+            self.tell_once(runner, "no attention was seen in the model, so there is nothing to draw")
             return
         if self.layers is None:
             weights = dict(list(weights.items())[-DEFAULT_COUNT:])
@@ -72,7 +72,7 @@ class AttentionMapHook(ImageHook):
             for name, each in weights.items():
                 yield name, attention_picture(each[: self.max_heads], image, f"attention of {name}, step {step}")
 
-        self._paint(runner, compose)
+        self.paint(runner, compose)
 
     def cleanup(self, runner: BaseRunner) -> None:
         if self._listener is not None:
@@ -81,7 +81,7 @@ class AttentionMapHook(ImageHook):
 
     def _image(self, samples: Samples, runner: BaseRunner) -> np.ndarray | None:
         try:
-            return self._to_rgb(samples.images(), runner.logger)[-1]
+            return self.to_rgb(samples.images(), runner.logger)[-1]
         except ValueError:
             return None  # not an image: the matrices are drawn instead
 

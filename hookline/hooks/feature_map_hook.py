@@ -47,10 +47,10 @@ class FeatureMapHook(PictureHook):
         convolutions = [(name, module) for name, module in modules.items() if isinstance(module, CONVOLUTIONS)]
         self._targets = dict(convolutions[-DEFAULT_COUNT:])
         if not convolutions:
-            self._tell_once(runner, "the model has no convolutions, so there is nothing to draw; name other layers with 'layers'")
+            self.tell_once(runner, "the model has no convolutions, so there is nothing to draw; name other layers with 'layers'")
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        if self._targets and self._has_room(runner):
+        if self._targets and self.has_room(runner):
             for name, module in self._targets.items():
                 self._handles.append(module.register_forward_hook(functools.partial(self._keep, name)))
 
@@ -59,9 +59,9 @@ class FeatureMapHook(PictureHook):
         self._stop_listening()
         kept, self._kept = self._kept, {}
         if kept:
-            self._paint(runner, functools.partial(self._compose, kept, runner.iter))
+            self.paint(runner, functools.partial(self._compose, kept, runner.iter))
         elif listened:
-            self._tell_once(runner, "no layer put out anything that can be drawn (layers inside of a compiled model cannot be listened to)")
+            self.tell_once(runner, "no layer put out anything that can be drawn (layers inside of a compiled model cannot be listened to)")
 
     def cleanup(self, runner: BaseRunner) -> None:
         self._stop_listening()

@@ -46,15 +46,15 @@ class GradientFlowHook(PictureHook):
         self._warn(runner, vanishing, exploding)
         detailed = runner.iter // self.frequency % DETAILS == 0
         self._remember(runner.iter, flow)
-        if self._has_room(runner):
+        if self.has_room(runner):
             values = sample_values(runner.model) if detailed else {}
-            self._paint(runner, functools.partial(self._compose, flow, {*vanishing, *exploding}, runner.iter, values))
+            self.paint(runner, functools.partial(self._compose, flow, {*vanishing, *exploding}, runner.iter, values))
             self._record(runner, values)
             if detailed and len(self.steps) > 1:
                 self._paint_history(runner)
 
     def after_train(self, runner: BaseRunner) -> None:
-        if self.steps and self._has_room(runner):
+        if self.steps:
             self._paint_history(runner)
 
     def _compose(self, flow: Flow, marked: set[str], step: int, values: Values) -> Pictures:
@@ -63,8 +63,10 @@ class GradientFlowHook(PictureHook):
             yield "histograms", histogram_picture(values, f"weights and gradients, step {step}")
 
     def _paint_history(self, runner: BaseRunner) -> None:
+        if not self.has_room(runner):
+            return
         history, steps = {name: list(row) for name, row in self.history.items()}, list(self.steps)
-        self._paint(runner, lambda: [("history", history_picture(history, steps, "gradients over training"))])
+        self.paint(runner, lambda: [("history", history_picture(history, steps, "gradients over training"))])
 
     def _record(self, runner: BaseRunner, values: Values) -> None:
         """Histograms for trackers, which draw them themselves."""
@@ -74,8 +76,8 @@ class GradientFlowHook(PictureHook):
             events.put_histogram(f"gradients/{name}", gradients)
 
     def _remember(self, step: int, flow: Flow) -> None:
-        for name in flow.keys() - self.history.keys():
-            self.history[name] = [float("nan")] * len(self.steps)
+        for name in flow:
+            self.history.setdefault(name, [float("nan")] * len(self.steps))
         self.steps.append(step)
         for name, row in self.history.items():
             row.append(flow[name][0] if name in flow else float("nan"))

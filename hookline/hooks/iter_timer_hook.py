@@ -39,7 +39,8 @@ class IterTimerHook(BaseHook):
         self._first, self._warm = runner.iter, runner.iter + self.warmup_iter
         self._outside, self._outside_at = 0.0, runner.iter  # seconds between iterations, and up to which one
         self._seconds, self._iters, self._warmup = 0.0, 0, 0.0  # after the warm-up, and the seconds of that
-        self._then, self._samples = (0.0, 0), 0  # the same when they were last reported, and samples since
+        self._then = 0.0, 0  # the same when they were last reported
+        self._batch_size = 0  # of a whole batch: to count in every iteration would take a third of this hook's time
         self._phases = runner.costs.measured()[0], dict(runner.costs.measured()[1])
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
@@ -51,12 +52,12 @@ class IterTimerHook(BaseHook):
         if runner.iter >= self._warm:
             self._seconds += seconds
             self._iters += 1
-            self._samples += count_samples(runner.outputs, runner.batch)
         elif self.ignore_warmup_time:
             self._started = now
             return
         else:
             self._warmup += seconds
+            self._batch_size = max(self._batch_size, count_samples(runner.outputs, runner.batch))
         events = runner.events
         events.put_scalar("time", seconds)
         events.put_scalar("data_time", runner.data_time)
@@ -88,12 +89,14 @@ class IterTimerHook(BaseHook):
 
     def _report(self, runner: BaseRunner) -> None:
         seconds, iters = self._seconds - self._then[0], self._iters - self._then[1]
+        self._batch_size = max(self._batch_size, count_samples(runner.outputs, runner.batch))  # an epoch's last batch may be small
         if iters:
-            scalars = {"time/iters_per_s": iters / seconds, "time/samples_per_s": self._samples / seconds, **self._phase_times(runner)}
+            rate = iters / seconds
+            scalars = {"time/iters_per_s": rate, "time/samples_per_s": rate * self._batch_size, **self._phase_times(runner)}
             if self.log_eta and runner.max_iters is not None:
                 scalars["eta"] = self._eta(runner.iter + 1, runner.max_iters, seconds / iters)
             runner.events.put_scalars(scalars, smoothing_hint=False)
-            self._then, self._samples = (self._seconds, self._iters), 0
+            self._then = self._seconds, self._iters
 
     def _eta(self, done: int, end: int, seconds: float) -> float:
         """At today's pace, with as much time between iterations as there was so far."""

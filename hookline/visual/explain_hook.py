@@ -48,7 +48,7 @@ class ExplainHook(ImageHook):
         raise NotImplementedError
 
     def _draw(self, runner: BaseRunner, mode: str) -> None:
-        if self._failed or not self._has_room(runner):
+        if self._failed or not self.has_room(runner):
             return
         samples = take_samples(runner, self.max_samples)
         try:
@@ -61,10 +61,10 @@ class ExplainHook(ImageHook):
         title = f"{'training' if done else 'validation'}, step {runner.iter + done}"
 
         def compose() -> Pictures:
-            images = self._to_rgb(samples.images(), runner.logger)
+            images = self.to_rgb(samples.images(), runner.logger)
             return [(mode, explanation_picture(images, explanation, _truth(samples.targets), names, title))]
 
-        self._paint(runner, compose, done)
+        self.paint(runner, compose, done)
 
     def _attribute(self, runner: BaseRunner) -> Explanation:
         inputs = input_of(runner.batch)

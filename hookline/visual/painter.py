@@ -83,3 +83,10 @@ def painter_of(runner: BaseRunner) -> Painter:
         painter = Painter(runner.logger)
         runner.register_service(SERVICE, painter)
     return painter  # type: ignore[no-any-return]
+
+
+def finish_painting(runner: BaseRunner, discard: bool = False) -> None:
+    """Have a runner's painter finish, if there is one."""
+    painter = runner.get_service(SERVICE)
+    if painter is not None:
+        painter.finish(discard)

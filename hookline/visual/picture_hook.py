@@ -13,7 +13,7 @@ from hookline.engine import BaseHook, BaseRunner
 from hookline.errors import suggest
 from hookline.visual.canvas import Picture
 from hookline.visual.images import Scaling, find_scaling, to_rgb
-from hookline.visual.painter import painter_of
+from hookline.visual.painter import finish_painting, painter_of
 from hookline.visual.publish import Place, open_window
 from hookline.visual.render import render
 
@@ -32,20 +32,20 @@ class PictureHook(BaseHook):
     _told: bool = False
 
     def after_run(self, runner: BaseRunner) -> None:
-        painter_of(runner).finish()  # here, while all writers are still open
+        finish_painting(runner)  # here, while all writers are still open
 
     def on_exception(self, runner: BaseRunner) -> None:
         in_a_hurry = isinstance(runner.exception, (SystemExit, KeyboardInterrupt))
-        painter_of(runner).finish(discard=in_a_hurry)
+        finish_painting(runner, discard=in_a_hurry)
 
     def cleanup(self, runner: BaseRunner) -> None:
-        painter_of(runner).finish()
+        finish_painting(runner)
 
-    def _has_room(self, runner: BaseRunner) -> bool:
-        """Whether it is worth copying anything; asked before `_paint`."""
+    def has_room(self, runner: BaseRunner) -> bool:
+        """Whether it is worth copying anything; asked before `paint`."""
         return painter_of(runner).has_room(self.name)
 
-    def _paint(self, runner: BaseRunner, compose: Callable[[], Pictures], done: int = 0) -> None:
+    def paint(self, runner: BaseRunner, compose: Callable[[], Pictures], done: int = 0) -> None:
         """Have pictures drawn of this moment; `done` is 1 where the current iteration is over but not counted yet."""
         place = Place(runner, self, self.out_dir, self.save, done)
 
@@ -58,7 +58,7 @@ class PictureHook(BaseHook):
 
         painter_of(runner).submit(self.name, job)
 
-    def _tell_once(self, runner: BaseRunner, message: str) -> None:
+    def tell_once(self, runner: BaseRunner, message: str) -> None:
         if not self._told:
             self._told = True
             runner.logger.warning("%s: %s", self.name, message)
@@ -72,7 +72,7 @@ class ImageHook(PictureHook):
 
     _scaling: Scaling | None = None
 
-    def _to_rgb(self, images: list[np.ndarray], logger: logging.Logger) -> list[np.ndarray]:
+    def to_rgb(self, images: list[np.ndarray], logger: logging.Logger) -> list[np.ndarray]:
         """Images [H, W, C] as bytes [H, W, 3]; the first ones decide how, so that all pictures of a run are alike."""
         if self._scaling is None:
             self._scaling = find_scaling(images, self.mean, self.std)

@@ -62,13 +62,13 @@ class ResultHook(ImageHook):
         return [("targets", "truth")] * self.draw_gt + [("predictions", "predicted")] * self.draw_pred
 
     def _draw(self, runner: BaseRunner, mode: str) -> None:
-        if self._has_room(runner):
+        if self.has_room(runner):
             samples = take_samples(runner, self.max_samples)
             names = getattr(self, "class_names", None) or class_names_of(runner, mode)
             done = int(mode == "train")
             title = f"{'training' if done else 'validation'}, step {runner.iter + done}"
 
             def compose() -> Pictures:
-                return [(mode, self.picture(self._to_rgb(samples.images(), runner.logger), samples, names, title))]
+                return [(mode, self.picture(self.to_rgb(samples.images(), runner.logger), samples, names, title))]
 
-            self._paint(runner, compose, done)
+            self.paint(runner, compose, done)

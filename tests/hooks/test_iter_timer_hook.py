@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from statistics import median
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_waiting_for_data_is_neither_other_hooks_nor_validation(tmp_path):
     collect = Collect()
     hooks = [IterTimerHook(), EvalHook(by_epoch=False, interval=2), SlowAfter(), Slow(val=0.02), collect]
     make_runner(tmp_path, *hooks, val_loader=batches(1)).train()
-    assert max(row["data_time"] for row in collect.seen) < 0.01
+    assert median(row["data_time"] for row in collect.seen) < 0.005
 
 
 def test_rates_and_phases_come_at_the_interval_and_fit_the_time(tmp_path):
@@ -98,24 +99,18 @@ def test_warmup_iter_says_how_many_iterations_that_is(tmp_path):
 
 
 def test_the_prediction_knows_the_validations_and_saves_to_come(tmp_path):
-    collect = Collect()
-    hooks = [IterTimerHook(interval=5), EvalHook(), CheckpointHook(), Slow(val=0.2), collect]
-    started = time.perf_counter()
-    ended_first = []
-
     class Note(BaseHook):
-        def before_epoch(self, runner):
-            if runner.epoch == 1:
-                ended_first.append(time.perf_counter())
+        def after_train_iter(self, runner):
+            moments.append(time.perf_counter())
 
-    make_runner(tmp_path, *hooks, Note(), train_loader=batches(10), val_loader=batches(1), max_epochs=4).train()
-    left = time.perf_counter() - ended_first[0]
-    at = collect.seen[14]["eta"]  # in the middle of the second epoch: half an epoch is done of what is left
-    iterations = 5 * sum(row["time"] for row in collect.seen[10:15]) / 5
-    assert at == pytest.approx(left - iterations, rel=0.25)
-    assert at > 0.6  # three validations
-    assert collect.seen[4]["eta"] < at  # nothing was known of them before the first
-    assert time.perf_counter() - started > 0.8
+    moments: list[float] = []
+    collect = Collect()
+    hooks = [IterTimerHook(interval=5), EvalHook(), CheckpointHook(), Slow(val=0.2), collect, Note()]
+    make_runner(tmp_path, *hooks, train_loader=batches(10), val_loader=batches(1), max_epochs=4).train()
+    left = time.perf_counter() - moments[14]
+    predicted = collect.seen[14]["eta"]  # in the middle of the second of four epochs
+    assert 3 * 0.2 < predicted < 2 * left  # three validations are still to come
+    assert collect.seen[4]["eta"] < predicted  # nothing was known of them before the first
 
 
 def test_the_prediction_can_be_left_out(tmp_path):

@@ -101,8 +101,8 @@ class Draws(PictureHook):
         self.compose = compose
 
     def after_train_iter(self, runner):
-        if self._has_room(runner):
-            self._paint(runner, self.compose)
+        if self.has_room(runner):
+            self.paint(runner, self.compose)
 
 
 def test_all_hooks_of_a_runner_share_one_painter(tmp_path):
