@@ -1,6 +1,6 @@
 """What clipping, accumulation and a cosine schedule cost as hooks: Hookline against the same loop written by hand, in one run.
 
-    python benchmarks/optimization.py [--blocks 150] [--block 40] [--json FILE]
+    python benchmarks/optimization.py [--blocks 400] [--block 40] [--json FILE]
 
 A tiny MLP (32-64-10), batch 32, one thread, as in overhead.py: the contenders take turns of a few milliseconds, and each turn's
 CPU time is divided by that of the loop by hand with the same features in the same round.
@@ -94,7 +94,7 @@ def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--blocks", type=int, default=150)
+    parser.add_argument("--blocks", type=int, default=400)
     parser.add_argument("--block", type=int, default=40, help="iterations in a turn")
     parser.add_argument("--json", type=Path, help="also write the results here")
     arguments = parser.parse_args()

@@ -68,26 +68,22 @@ class Backlog:
                 hand_over(_job(row), writer)
                 done += 1
         finally:
-            self._file.remove()
-            self._file = None
-            for row in rows[done:]:
-                self.add(_job(row))
+            if done:
+                self._file.replace(rows[done:])
+            self._forget_if_empty()
         return done
 
     def cut_after(self, iteration: int) -> None:
         """Forget what a resumed run will report anew."""
         if self._file is not None:
             self._file.cut_after(iteration)
-            if not self._file.rows():
-                self._file.remove()
-                self._file = None
+            self._forget_if_empty()
 
     def set_aside(self) -> None:
         """Keep what belongs to an earlier run under another name."""
         if self._file is not None:
             self._file.set_aside()
-            self._file.remove()
-            self._file = None
+            self._forget_if_empty()
 
     def iterations(self) -> list[int]:
         """The iterations of the reports that wait here."""
@@ -99,6 +95,11 @@ class Backlog:
     def close(self) -> None:
         if self._file is not None:
             self._file.close()
+
+    def _forget_if_empty(self) -> None:
+        if self._file is not None and not self._file.rows():
+            self._file.remove()
+            self._file = None
 
 
 def _row(job: Job) -> dict[str, Any]:

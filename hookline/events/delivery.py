@@ -41,6 +41,8 @@ class Delivery(Writer):
         self._backlog = backlog
         self._writer: Writer | None = None
         self._jobs: queue.SimpleQueue[Job | Callable[[], object] | None] = queue.SimpleQueue()
+        self._keeping = threading.Lock()
+        self._lost = 0
         self._warned = False
         self._try_at = 0.0
         self._cut: int | None = None
@@ -84,16 +86,17 @@ class Delivery(Writer):
 
     def close(self) -> None:
         """Deliver what is left, as far as patience goes, and say what is missing."""
-        if self._thread is not None and self._thread.is_alive():
+        if self._thread is None:
+            self._finish()
+        elif self._thread.is_alive():
             self._jobs.put(None)
             self._thread.join(self.patience)
-            if self._thread.is_alive():
-                self._keep_the_rest()
-                self._report(closed=False)
-                return
-        self._try_at = 0.0
-        self._try(self._close_writer)
-        self._report(closed=True)
+        in_time = self._thread is None or not self._thread.is_alive()
+        while not self._jobs.empty():  # what the thread will not come to any more
+            job = self._jobs.get_nowait()
+            if job is not None and not callable(job):
+                self._keep(job)
+        self._report(in_time)
 
     def _put(self, job: Job | Callable[[], object]) -> None:
         if self._thread is not None:
@@ -105,12 +108,20 @@ class Delivery(Writer):
         self._open()
         while (job := self._jobs.get()) is not None:
             self._do(job)
+        self._finish()
 
     def _do(self, job: Job | Callable[[], object]) -> None:
         if callable(job):
             self._try(job)
         elif not self._open() or not self._try(lambda: hand_over(job, self._writer)):  # type: ignore[arg-type]
-            self._backlog.add(job)
+            self._keep(job)
+
+    def _keep(self, job: Job) -> None:
+        try:
+            with self._keeping:
+                self._backlog.add(job)
+        except OSError:  # no room for it either; said at the end
+            self._lost += 1
 
     def _open(self) -> bool:
         """Whether there is a tracker to write to, with nothing older waiting."""
@@ -128,12 +139,13 @@ class Delivery(Writer):
             writer.cut_after(self._cut)
         self._writer = writer
 
-    def _close_writer(self) -> None:
-        if (self._backlog or self._writer is None) and not self._open():
-            pass  # said below
+    def _finish(self) -> None:
+        """The last chance for what waits, then the end."""
+        self._try_at = 0.0
+        self._open()
         if self._writer is not None:
             self._writer.failed = self.failed
-            self._writer.close()
+            self._try(self._writer.close)
 
     def _try(self, function: Callable[[], object]) -> bool:
         try:
@@ -149,23 +161,19 @@ class Delivery(Writer):
             return False
         return True
 
-    def _keep_the_rest(self) -> None:
-        while not self._jobs.empty():
-            job = self._jobs.get_nowait()
-            if job is not None and not callable(job):
-                self._backlog.add(job)
-
-    def _report(self, closed: bool) -> None:
+    def _report(self, in_time: bool) -> None:
         iterations, count = self._backlog.iterations(), len(self._backlog)
         self._backlog.close()
         if count:
             span = f", reports of iterations {iterations[0]} to {iterations[-1]} among them" if iterations else ""
             advice = "resuming the run delivers them"
             log.warning("%s: %d records were not delivered%s; they are kept in %s, %s", self.name, count, span, self._backlog.path, advice)
-        elif not closed:
+        elif not in_time:
             log.warning("%s did not answer in time at the end of the run; its last records may be missing", self.name)
         elif self._warned:
             log.warning("%s failed for a while; everything was delivered in the end", self.name)
+        if self._lost:
+            log.warning("%s: %d records are lost, there was no room to keep them", self.name, self._lost)
         if self._writer is not None and (missing := self._writer.missing()):
             log.warning("%s: %s", self.name, missing)
 

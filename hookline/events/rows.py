@@ -42,6 +42,12 @@ class RowFile:
         set_aside(self.path)
         self.file = self.path.open("a", encoding="utf-8")
 
+    def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Have these rows and no others."""
+        self.file.close()
+        rewrite(self.path, [json.dumps(row, ensure_ascii=False) for row in rows])
+        self.file = self.path.open("a", encoding="utf-8")
+
     def remove(self) -> None:
         self.file.close()
         self.path.unlink(missing_ok=True)

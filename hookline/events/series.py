@@ -30,10 +30,12 @@ class Scalar(NamedTuple):
 class Series:
     """The values of one scalar."""
 
-    __slots__ = ("moments", "pending", "running", "smoothed", "window")
+    __slots__ = ("moments", "on_device", "pending", "pending_moments", "running", "smoothed", "window")
 
     def __init__(self, smoothed: bool, window: int, running: dict[str, list[float]] | None = None) -> None:
-        self.pending: list[tuple[Any, Moment]] = []
+        self.pending: list[Any] = []  # numbers, and tensors of one
+        self.pending_moments: list[Moment] = []
+        self.on_device = False  # whether there are tensors among the pending
         self.window: deque[float] = deque(maxlen=window)
         self.moments: deque[Moment | None] = deque(maxlen=window)  # None: recorded before a resume
         self.smoothed = smoothed
@@ -45,12 +47,14 @@ class Series:
 
     def settle(self) -> None:
         """Move what was fetched into the window."""
-        self.window.extend([value for value, _ in self.pending])
-        self.moments.extend([moment for _, moment in self.pending])
+        self.window.extend(self.pending)
+        self.moments.extend(self.pending_moments)
         if self.running:
             for kind, sums in self.running.items():
-                _add(sums, self.pending, by_epoch=kind == "epoch")
+                _add(sums, self.pending, self.pending_moments, by_epoch=kind == "epoch")
         self.pending.clear()
+        self.pending_moments.clear()
+        self.on_device = False
 
     def mean(self, count: int) -> float:
         """The mean of the last `count` values."""
@@ -65,8 +69,8 @@ class Series:
         return total / count if count else self.window[-1]
 
     def last_iter(self) -> int:
-        if self.pending:
-            return self.pending[-1][1].iter
+        if self.pending_moments:
+            return self.pending_moments[-1].iter
         last = self.moments[-1] if self.moments else None
         return -1 if last is None else last.iter
 
@@ -87,29 +91,29 @@ class Series:
 
 def fetch(waiting: Iterable[Series]) -> None:
     """Replace the tensors among pending values by numbers, in one transfer for each device."""
-    places: dict[torch.device, list[tuple[list[tuple[Any, Moment]], int]]] = {}
+    places: dict[torch.device, list[tuple[list[Any], int]]] = {}
     for series in waiting:
-        for index, (value, _) in enumerate(series.pending):
-            if type(value) is not float:
-                places.setdefault(value.device, []).append((series.pending, index))
+        if series.on_device:
+            for index, value in enumerate(series.pending):
+                if type(value) is not float:
+                    places.setdefault(value.device, []).append((series.pending, index))
     for found in places.values():
-        numbers = _numbers([pending[index][0] for pending, index in found])
+        numbers = _numbers([pending[index] for pending, index in found])
         for (pending, index), number in zip(found, numbers, strict=True):
-            pending[index] = (number, pending[index][1])
+            pending[index] = number
 
 
 def _numbers(tensors: list[torch.Tensor]) -> list[float]:
     """The values of many tensors of one device, in their order."""
     if len({(tensor.dtype, tensor.ndim) for tensor in tensors}) == 1:  # almost always, and many times faster
-        values = torch.stack(tensors).flatten()
-    else:
-        values = torch.stack([tensor.reshape(()).double() for tensor in tensors])
-    return [float(value) for value in values.tolist()]
+        values = torch.stack(tensors).flatten().tolist()
+        return values if type(values[0]) is float else [float(value) for value in values]
+    return torch.stack([tensor.reshape(()).double() for tensor in tensors]).tolist()  # type: ignore[no-any-return]
 
 
-def _add(sums: list[float], pending: list[tuple[float, Moment]], by_epoch: bool) -> None:
+def _add(sums: list[float], values: list[float], moments: list[Moment], by_epoch: bool) -> None:
     """One by one, so that a sum does not depend on how often there was something to report."""
-    for value, moment in pending:
+    for value, moment in zip(values, moments, strict=True):
         if by_epoch and moment.epoch != sums[2]:
             sums[:] = [0.0, 0.0, moment.epoch]
         sums[0] += value

@@ -61,17 +61,22 @@ class EventStorage:
     def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
         """Record a number or a tensor of one; without smoothing its latest value is shown instead of a mean.
 
-        A tensor is read at the next report: one that is changed in place until then must be cloned.
+        A device's tensor is read at the next report: one that is changed in place until then must be cloned.
         """
         series = self._series.get(name)
         if series is None:
             series = self._series[name] = Series(smoothing_hint, self._window, self._running(name))
         if type(value) is not float:
-            value = value.detach() if type(value) is Tensor and value.numel() == 1 else _checked(name, value)
+            if type(value) is Tensor and value.is_cpu and value.numel() == 1:
+                value = float(value.item())  # there is no device to wait for
+            else:
+                value = _checked(name, value)
+                series.on_device = series.on_device or type(value) is not float
         clock, moment = self._clock, self._moment
         if clock.iter != moment.iter or clock.epoch != moment.epoch:
             moment = self._moment = Moment(clock.iter, clock.epoch, time.time())
-        series.pending.append((value, moment))
+        series.pending.append(value)
+        series.pending_moments.append(moment)
         self.recorded += 1
         if len(series.pending) >= PENDING:
             self.flush()

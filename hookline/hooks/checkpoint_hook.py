@@ -69,6 +69,7 @@ class CheckpointHook(BaseHook):
         self._seconds = None if self.every is None else parse_duration(self.every)
         self._due: list[str] = []
         self._surplus: list[str] = []
+        self._copying = False  # whether a save may still read the weights
         self.leave_alone(*(["after_train_epoch"] if not self.by_epoch else ["after_train_iter"] if self.every is None else []))
         self.leave_alone(*([] if self.async_save else ["after_backward"]), *([] if self.save_on_exception else ["on_exception"]))
 
@@ -112,7 +113,9 @@ class CheckpointHook(BaseHook):
                 runner.request_save(f"best_{metric}")
 
     def after_backward(self, runner: BaseRunner) -> None:
-        self._saver.settle()  # the weights change next
+        if self._copying:
+            self._saver.settle()  # the weights change next
+            self._copying = False
 
     def after_train(self, runner: BaseRunner) -> None:
         self._saver.wait()
@@ -159,6 +162,7 @@ class CheckpointHook(BaseHook):
         later = list(_unchanged_by_forward(runner)) if runner.sites.optimize else []
         about = {"step": runner.iter, "epoch": runner.epoch, "metrics": dict(runner.metrics)}
         self._saver.save(content, names, surplus=surplus, later=later, **about)
+        self._copying = True
         self._saved_at = time.monotonic()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -58,8 +58,8 @@ class LoggerHook(BaseHook):
         runner.logger.addHandler(self._file)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
-        if runner.resuming:
-            self._cut(runner)  # a run that goes back on its way leaves no double points either
+        if runner.resuming:  # a run that goes back on its way leaves no double points either
+            self._cut(runner)
 
     def before_train(self, runner: BaseRunner) -> None:
         if begins_anew(runner):
@@ -89,8 +89,8 @@ class LoggerHook(BaseHook):
     def after_train(self, runner: BaseRunner) -> None:
         if runner.events.recorded > self._reported:
             self._report(runner, self.interval, done=0)
-        seconds = time.perf_counter() - self._started
         if runner.is_main:
+            seconds = time.perf_counter() - self._started
             runner.logger.info("stopped: %s, after %d iterations in %.1f s", runner.stop_reason, runner.iter, seconds)
 
     def cleanup(self, runner: BaseRunner) -> None:
@@ -134,19 +134,17 @@ class TextLoggerHook(LoggerHook):
         if self.out_dir is None or not runner.is_main or not runner.work_dir.is_dir():
             return
         suffixes = (self.out_suffix,) if isinstance(self.out_suffix, str) else tuple(self.out_suffix)
-        target = Path(self.out_dir) / runner.work_dir.name
-        target.mkdir(parents=True, exist_ok=True)
+        (target := Path(self.out_dir) / runner.work_dir.name).mkdir(parents=True, exist_ok=True)
         for path in sorted(runner.work_dir.iterdir()):
             if path.is_file() and (path.name.endswith(suffixes) or (path.name == LOG and ".log.json" in suffixes)):
                 shutil.copy2(path, target / path.name)
 
 
 def _check_mean(where: str, mean: Mapping[str, Any]) -> None:
-    known = ("of", "over")
     for key in mean:
-        if key not in known:
-            raise ValueError(f"{where}: unknown key {key!r}{suggest(key, known)}")
-    if set(mean) != set(known):
+        if key not in ("of", "over"):
+            raise ValueError(f"{where}: unknown key {key!r}{suggest(key, ('of', 'over'))}")
+    if len(mean) < 2:
         raise ValueError(f"{where}: needs 'of' (a scalar) and 'over' (a number of values, 'epoch' or 'global'), got {dict(mean)!r}")
     if mean["over"] not in ("epoch", "global") and not (isinstance(mean["over"], int) and mean["over"] > 0):
         raise ValueError(f"{where}: 'over' must be a number of values, 'epoch' or 'global', got {mean['over']!r}")

@@ -43,7 +43,9 @@ def _draw(picture: Picture, left: int, top: int, values: np.ndarray, colour: Col
         picture.write(left, bottom + 8, "none", 9)
         return
     counts, edges = np.histogram(values.astype(np.float64), BINS)
-    for index, share in enumerate(counts / counts.max()):
-        picture.fill(left + index * BAR, bottom - round(height * share), left + (index + 1) * BAR - 1, bottom, colour)
+    heights = np.repeat((height * counts / counts.max()).round(), BAR)
+    heights[BAR - 1 :: BAR] = 0  # a gap after each bar
+    bars = np.arange(height)[:, None] >= height - heights
+    picture.pixels[bottom - height : bottom, left : left + BINS * BAR][bars] = colour
     picture.write(left, bottom + 9, f"{edges[0]:.2g}", 9)
     picture.write(left + BINS * BAR, bottom + 9, f"{edges[-1]:.2g}", 9, align="right")

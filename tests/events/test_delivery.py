@@ -169,6 +169,37 @@ def test_training_does_not_wait_for_a_slow_service_and_its_end_not_for_long(tmp_
     released.set()
 
 
+def test_where_there_is_no_room_to_keep_anything_training_goes_on_and_the_loss_is_told(tmp_path, caplog):
+    service = Service()
+    delivery = Delivery("Service", service.open, Backlog(tmp_path / "no-folder" / "x.jsonl", "r1"))
+    (tmp_path / "no-folder").write_text("a file where a folder should be")
+    delivery.start(fresh=True, iteration=0)
+    service.down = True
+    report(delivery, 1)
+    delivery.close()
+    assert "1 records are lost" in caplog.text
+
+
+def test_a_failure_while_the_backlog_is_delivered_leaves_what_is_left_of_it(tmp_path):
+    service = Service()
+    service.down = True
+    delivery = deliver(service, tmp_path)
+    for iteration in (1, 2, 3):
+        report(delivery, iteration)
+
+    class DownAfterOne(Service):
+        def write_scalars(self, mode, scalars, *, iter, epoch):
+            super().write_scalars(mode, scalars, iter=iter, epoch=epoch)
+            self.down = True
+
+    half = DownAfterOne()
+    backlog = Backlog(tmp_path / "undelivered.jsonl", "r1")
+    with pytest.raises(ConnectionError):
+        backlog.deliver(half)
+    assert iterations(half) == [1]
+    assert Backlog(tmp_path / "undelivered.jsonl", "r1").iterations() == [2, 3]
+
+
 def test_a_package_that_is_not_installed_is_an_error_and_not_a_warning(tmp_path):
     def make():
         raise HooklineError("it is not installed")

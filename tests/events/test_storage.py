@@ -161,3 +161,11 @@ def test_records_go_to_the_listeners_with_their_moment():
         ("text", "note", "hello", 7, 2),
         ("artifact", "file", "x.txt", 7, 2),
     ]
+
+
+def test_tensors_that_wait_for_the_report_are_fetched_with_their_moments():
+    events = storage()
+    events.put_scalar("mixed", 1.0)
+    events.put_scalar("mixed", torch.nn.Parameter(torch.tensor(2.0)))  # not a plain tensor: it waits as a device's would
+    events.put_scalar("mixed", torch.nn.Parameter(torch.tensor([3], dtype=torch.float64)))
+    assert [scalar.value for scalar in events.history("mixed")] == [1.0, 2.0, 3.0]
