@@ -108,7 +108,7 @@ def _numbers(tensors: list[torch.Tensor]) -> list[float]:
     if len({(tensor.dtype, tensor.ndim) for tensor in tensors}) == 1:  # almost always, and many times faster
         values = torch.stack(tensors).flatten().tolist()
         return values if type(values[0]) is float else [float(value) for value in values]
-    return torch.stack([tensor.reshape(()).double() for tensor in tensors]).tolist()  # type: ignore[no-any-return]
+    return torch.stack([tensor.reshape(()).double() for tensor in tensors]).tolist()
 
 
 def _add(sums: list[float], values: list[float], moments: list[Moment], by_epoch: bool) -> None:
