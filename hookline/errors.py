@@ -17,6 +17,10 @@ class RegistrationError(HooklineError, ValueError):
     """A hook cannot be registered as it is; nothing was registered."""
 
 
+class PeerFailed(HooklineError, RuntimeError):
+    """Another process of the job failed, and this one cannot go on without it."""
+
+
 class InvalidLoss(HooklineError, ArithmeticError):
     """The loss is not a finite number, or has gone out of hand, and nothing is left to be done about it."""
 

@@ -9,7 +9,8 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from hookline.config import build, load_config
-from hookline.data import make_resumable
+from hookline.data import make_resumable, share_loaders
+from hookline.dist import connect
 from hookline.engine import HOOKS, BaseRunner
 from hookline.engine.registration import HookOrConfig
 from hookline.hooks import get_default_hooks
@@ -41,7 +42,12 @@ class Runner(BaseRunner):
             without.add("OptimizerHook")  # nothing to step, or the model's train_step does it
         if type(parts.get("train_loader")) is DataLoader and parts["train_loader"].generator is None:
             parts["train_loader"] = make_resumable(parts["train_loader"], parts.get("seed") or 0) or parts["train_loader"]
+        world = connect()
+        for name in ("train_loader", "val_loader", "test_loader"):
+            parts[name] = share_loaders(parts.get(name), world.rank, world.size)
         defaults = get_default_hooks(replaced_by=given, without=without)
+        if world.size > 1:
+            defaults.append(HOOKS.build("UnevenBatchHook"))
         if parts.get("scheduler") is not None and not any(getattr(hook, "steps_schedulers", False) for hook in given):
             defaults.append(HOOKS.build("ParamSchedulerHook"))
         super().__init__(model, hooks=[*defaults, *given], metrics=build_metrics(metrics or {}), **parts)

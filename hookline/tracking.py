@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from statistics import fmean
 from typing import Any, ClassVar
 
 import torch
 
 from hookline.checkpoint import safe_name
+from hookline.dist import World
 from hookline.engine import BaseHook, BaseRunner, Priority
 from hookline.events.backlog import Backlog
 from hookline.events.delivery import Delivery
@@ -46,6 +49,22 @@ def put_state(runner: BaseRunner) -> None:
     events.recorded = before
 
 
+def over_processes(world: World, scalars: Mapping[str, float]) -> Mapping[str, float]:
+    """What all processes have recorded: means, but the time of the slowest, the most memory, and samples a second of all together."""
+    if world.size == 1:
+        return scalars
+    told = [json.loads(text) for text in world.gather_text(json.dumps(scalars))]
+    return {name: _together(name)([each[name] for each in told if name in each]) for name in told[0]}
+
+
+def _together(name: str) -> Callable[[list[float]], float]:
+    if name == "time/samples_per_s":
+        return sum
+    if name == "time/iters_per_s":
+        return min
+    return max if name in ("time", "data_time", "eta", MEMORY) or name.startswith("time/") else fmean
+
+
 def epoch_of_report(runner: BaseRunner, done: int) -> int:
     """The epoch, counted from 1, that a report belongs to; after the run's last iteration it is over already."""
     return runner.epoch + (1 if done or runner.inner_iter else 0)
@@ -66,7 +85,7 @@ class TrackerHook(BaseHook):
     module: ClassVar[str]  # the package that must be there
     extra: ClassVar[str]  # of ours, that installs it
     slow: ClassVar[bool] = False  # whether the tracker is opened and fed in a thread of its own
-    ranks = "main"
+    ranks = "collective"  # all processes take part in a report, and the main one writes it
     priority = Priority.HIGH  # so that it is left late: what others record at the same site is there
 
     interval: int
@@ -93,7 +112,8 @@ class TrackerHook(BaseHook):
 
     def before_train(self, runner: BaseRunner) -> None:
         self._reported, self._since = runner.events.recorded, runner.iter
-        self._open(runner)
+        if runner.is_main:
+            self._open(runner)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         if runner.resuming and self._delivery is not None:  # the run goes back on its way
@@ -106,15 +126,15 @@ class TrackerHook(BaseHook):
             self._report(runner, done=1)
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
-        self._open(runner).write_scalars("val", dict(runner.metrics), iter=runner.iter, epoch=runner.epoch + 1)
+        self._write(runner, "val", dict(runner.metrics), runner.iter, runner.epoch + 1)
 
     def after_test_epoch(self, runner: BaseRunner) -> None:
-        self._open(runner).write_scalars("test", dict(runner.metrics), iter=runner.iter, epoch=runner.epoch + 1)
+        self._write(runner, "test", dict(runner.metrics), runner.iter, runner.epoch + 1)
 
     def after_train(self, runner: BaseRunner) -> None:
-        if runner.events.recorded > self._reported:
+        if runner.events.recorded > self._reported if runner.world.size == 1 else runner.iter > self._since:
             self._report(runner, done=0)
-        if self.log_model:
+        if self.log_model and runner.is_main:
             self._send_checkpoints(runner)
 
     def cleanup(self, runner: BaseRunner) -> None:
@@ -141,9 +161,13 @@ class TrackerHook(BaseHook):
 
     def _report(self, runner: BaseRunner, done: int) -> None:
         put_state(runner)
-        scalars = runner.events.means(self.interval, since=self._since)
+        scalars = over_processes(runner.world, runner.events.means(self.interval, since=self._since))
         self._reported, self._since = runner.events.recorded, runner.iter + done
-        self._open(runner).write_scalars("train", scalars, iter=runner.iter + done, epoch=epoch_of_report(runner, done))
+        self._write(runner, "train", scalars, runner.iter + done, epoch_of_report(runner, done))
+
+    def _write(self, runner: BaseRunner, mode: str, scalars: Mapping[str, float], iteration: int, epoch: int) -> None:
+        if runner.is_main:
+            self._open(runner).write_scalars(mode, scalars, iter=iteration, epoch=epoch)
 
     def _send_checkpoints(self, runner: BaseRunner) -> None:
         runner.wait_for_saves()

@@ -99,6 +99,10 @@ def _train(parser: argparse.ArgumentParser) -> None:
         "--resume", nargs="?", const="auto", metavar="auto|PATH", help="continue from the newest good checkpoint, or from PATH"
     )
     parser.add_argument("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:1, …")
+    parser.add_argument("--nproc", type=int, metavar="N", help="train in N processes of this machine, which torchrun starts")
+    parser.add_argument(
+        "--max-restarts", type=int, default=0, metavar="N", help="with --nproc: start them anew so often if one fails, from the last checkpoint"
+    )
 
 
 def _test(parser: argparse.ArgumentParser) -> None:
@@ -164,6 +168,37 @@ def _log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", metavar="RUN", nargs="+", help="the work directory of a run, or its log.jsonl")
     parser.add_argument("--metric", action="append", metavar="NAME", help="what to draw (default: loss); may be given several times")
     parser.add_argument("--plot", metavar="FILE", help="also draw the curves to this file: .png, .svg or .pdf")
+
+
+def _report(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} RUN [RUN ...] [-o FILE]"
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="the work directory of a run; several are laid over each other")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write it (default: report.html in the run's folder, or here)")
+
+
+def _watch(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} [DIR] [options]"
+    parser.add_argument("directory", metavar="DIR", nargs="?", default="runs", help="a run, or a folder with runs (default: runs)")
+    parser.add_argument("--port", type=int, default=0, metavar="N", help="of the page (default: any that is free)")
+    parser.add_argument("--read-only", action="store_true", help="without the buttons that save and stop")
+    parser.add_argument("--text", action="store_true", help="in the terminal instead of a browser")
+
+
+def _rehearse(parser: argparse.ArgumentParser) -> None:
+    _config(parser)
+    parser.add_argument("--work-dir", metavar="DIR", help="where checkpoints and logs will go")
+    parser.add_argument("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:1, …")
+    parser.add_argument("--limit", type=float, default=300.0, metavar="SECONDS", help="when to give up on what hangs (default: 300)")
+    _json(parser)
+
+
+def _new_hook(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="of the class: SlowDownHook, or slow_down")
+    parser.add_argument("--dir", default=".", metavar="DIR", help="of the project (default: this one)")
+
+
+def _init(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help="where to start the project (default: here)")
 
 
 def _sites(parser: argparse.ArgumentParser) -> None:
@@ -256,6 +291,47 @@ Ctrl-C or SIGTERM finishes the iteration, saves and stops; a second one stops at
   hookline log runs/digits
   hookline log runs/a runs/b --metric loss --metric accuracy --plot curves.png""",
         _log,
+    ),
+    "report": Command(
+        "hookline.cli.report",
+        "make one page of what happened in runs: curves, timeline, costs, checkpoints, pictures, configs",
+        """examples:
+  hookline report runs/digits                            runs/digits/report.html, also of a run that crashed
+  hookline report runs/a runs/b -o compare.html          both in the same charts, and how their configs differ""",
+        _report,
+    ),
+    "watch": Command(
+        "hookline.cli.watch",
+        "follow runs while they go, on a page of this machine or in the terminal",
+        """examples:
+  hookline watch                                         all runs below runs/
+  hookline watch runs/digits --port 8000 --read-only
+  hookline watch --text""",
+        _watch,
+    ),
+    "rehearse": Command(
+        "hookline.cli.rehearse",
+        "go through a run in small, before the hours: what would go wrong, and what it would need",
+        """examples:
+  hookline rehearse configs/digits.yaml
+  hookline rehearse configs/digits.yaml loader.num_workers=4 --json
+
+exit code: 0 nothing would go wrong, 1 something would, 2 the config itself is wrong""",
+        _rehearse,
+    ),
+    "new-hook": Command(
+        "hookline.cli.new_hook",
+        "start a hook of your own, with its test",
+        """examples:
+  hookline new-hook SlowDownHook""",
+        _new_hook,
+    ),
+    "init": Command(
+        "hookline.cli.init",
+        "start a project: a config, a model, data, a hook and their tests",
+        """examples:
+  hookline init my_project""",
+        _init,
     ),
     "sites": Command("hookline.cli.sites", "list all sites: the moments of a run at which hooks are called", "", _sites),
     "config": Command(

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 
+from hookline.cli.arguments import UsageError
 from hookline.cli.common import make_runner, options
 from hookline.cli.failures import show_mistake
 from hookline.cli.output import print_table
 from hookline.config import Config, load_config, save_resolved
+from hookline.dist import find_launch, restarts, tell_torchrun, torchrun_command
 from hookline.engine import Interrupted
-from hookline.errors import ConfigError, HooklineError, Problem
+from hookline.errors import ConfigError, HooklineError, PeerFailed, Problem
 from hookline.events.format import format_scalars
 from hookline.runner import Runner
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.nproc is not None and find_launch() is None:
+        return _in_several_processes(args)
+    if restarts() and args.resume is None:
+        args.resume = "auto"  # torchrun has started the job anew
     config = load_config(args.config, [*args.overrides, *options(args, "work_dir", "resume", "device")])
     runner = make_runner(config)
-    _save_config(runner, config)
+    if runner.is_main:
+        _save_config(runner, config)
     started = time.monotonic()
     try:
         runner.train()
@@ -30,12 +38,28 @@ def run(args: argparse.Namespace) -> int:
         print(f"{interrupted}{hint}", file=sys.stderr)
         return 128 + interrupted.signum
     except HooklineError as error:
-        if args.debug or not runner.outputs:  # nothing was trained yet: a mistake like any other
+        if args.debug or not (runner.outputs or isinstance(error, PeerFailed)):  # nothing was trained yet: a mistake like any other
             raise
         show_mistake(error)
         return 1
-    _report(runner, started)
+    except Exception as error:
+        tell_torchrun(error)
+        raise
+    if runner.is_main:
+        _report(runner, started)
     return 0
+
+
+def _in_several_processes(args: argparse.Namespace) -> int:
+    """Let torchrun start this command in several processes, and end as they do."""
+    if args.nproc < 1 or args.max_restarts < 0:
+        raise UsageError(f"--nproc must be at least 1 and --max-restarts not negative, got {args.nproc} and {args.max_restarts}")
+    given = {"--work-dir": args.work_dir, "--resume": args.resume, "--device": args.device}
+    named = [f"{option}={value}" for option, value in given.items() if value is not None]
+    command = ["train", args.config, *args.overrides, *named, *(["--debug"] if args.debug else [])]
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // args.nproc)))
+    sys.stdout.flush()
+    os.execv(sys.executable, torchrun_command(args.nproc, command, args.max_restarts))
 
 
 def _save_config(runner: Runner, config: Config) -> None:

@@ -65,6 +65,9 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
         "load_strict": _get(config, "load_strict", True),
         "hook_order": _get(config, "hook_order", "nested"),
         "hook_budget": _get(config, "hook_budget", DEFAULT_BUDGET),
+        "strategy": _get(config, "strategy", "auto"),
+        "sync_bn": _get(config, "sync_bn", False),
+        "compile": _get(config, "compile", False),
         "config": config,
     }
 

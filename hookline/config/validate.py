@@ -18,6 +18,7 @@ from hookline.config.schedules import check_policy, check_scheduler
 from hookline.config.schema import DEFAULT_LOSS, DEFAULT_OPTIMIZER, LOADER, REQUIRED, SPLITS, TOP_LEVEL, TRAINING
 from hookline.data import DATASETS, DataInfo
 from hookline.data.options import check_loader
+from hookline.dist import World, choose_strategy
 from hookline.engine import HOOKS
 from hookline.engine.cost_report import as_share
 from hookline.errors import ConfigError, Path, Problem, dotted, suggest
@@ -176,6 +177,14 @@ def _check_device(value: str) -> list[Problem]:
     return []
 
 
+def _check_strategy(value: Any) -> list[Problem]:
+    try:
+        choose_strategy(value, World())
+    except ConfigError as error:
+        return [Problem(str(error).removeprefix("strategy").removeprefix(": ").strip(), ("strategy",))]
+    return []
+
+
 def _check_hook_budget(value: Any) -> list[Problem]:
     try:
         as_share(value)
@@ -217,6 +226,7 @@ _SECTIONS: dict[str, Callable[[Any], list[Problem]]] = {
     "seed": _check_seed,
     "device": _check_device,
     "hook_budget": _check_hook_budget,
+    "strategy": _check_strategy,
     "resume": _check_resume,
     "load_from": _check_load_from,
 }

@@ -8,7 +8,7 @@ from torch.utils.data import Dataset
 
 from hookline.data.arrays import ArrayDataset
 from hookline.data.info import DataInfo, describe
-from hookline.data.loader import ResumableLoader, StreamLoader, make_loader, make_resumable
+from hookline.data.loader import ResumableLoader, StreamLoader, make_loader, make_resumable, share_loaders
 from hookline.data.sampler import EpochSampler
 from hookline.registry import Registry
 
@@ -22,6 +22,7 @@ __all__ = [
     "describe",
     "make_loader",
     "make_resumable",
+    "share_loaders",
 ]
 
 DATASETS: Registry[Dataset[Any]] = Registry("dataset", Dataset, home="hookline.data.datasets")

@@ -110,6 +110,10 @@ class ResumableLoader:
         """All batches of the current epoch, also where it was resumed in its middle."""
         return self._iterate(0)
 
+    def last_share(self) -> float:
+        """This process's part of the epoch's last batch, compared with an even division of it."""
+        return self.sampler.last_share(self._start)
+
     def set_epoch(self, epoch: int) -> None:
         """Go to the beginning of an epoch."""
         self.epoch, self._start = epoch, 0
@@ -186,6 +190,21 @@ class StreamLoader:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.seed = state["seed"]
         self.set_epoch(state["epoch"])
+
+
+def share_loaders(loaders: Any, rank: int, world_size: int) -> Any:
+    """A loader, or several by name, of which each process reads its share; one that we cannot divide is left as it is.
+
+    A data set with fewer samples than there are processes stays whole as well.
+    """
+    if world_size == 1 or loaders is None:
+        return loaders
+    if isinstance(loaders, Mapping):
+        return {name: share_loaders(loader, rank, world_size) for name, loader in loaders.items()}
+    loader = make_resumable(loaders) or loaders if type(loaders) is DataLoader else loaders
+    if isinstance(loader, ResumableLoader) and loader.sampler.world_size == 1 and loader.sampler.length >= world_size:
+        loader.sampler = replace(loader.sampler, rank=rank, world_size=world_size)
+    return loader
 
 
 def make_resumable(loader: DataLoader[Any], seed: int = 0) -> ResumableLoader | None:

@@ -58,6 +58,12 @@ class EpochSampler:
             return self.length
         return start + min(batches, left) * self._stride
 
+    def last_share(self, start: int = 0) -> float:
+        """This rank's part of an epoch's last batch, from a position on, compared with an even division of it."""
+        begin = start + (self.count(start) - 1) * self._stride
+        size = self.after(begin) - begin
+        return len(range(self.rank, size, self.world_size)) * self.world_size / size
+
     @property
     def _stride(self) -> int:
         return self.batch_size * self.world_size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import platform
 import random
 import sys
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from hookline.dist import World
 from hookline.engine.changes import config_changes, keep_changes
+from hookline.engine.environment import seed_everything
 from hookline.errors import HooklineError
 from hookline.secrets import mask_secrets
 from hookline.version import __version__
@@ -22,15 +25,18 @@ if TYPE_CHECKING:
 COUNTERS = ("epoch", "iter", "inner_iter", "optimizer_steps")
 
 
-def capture(runner: BaseRunner) -> dict[str, Any]:
-    """The state between two iterations. Its tensors are the live ones: copy or write them before training goes on."""
+def capture(runner: BaseRunner, world: World | None = None) -> dict[str, Any]:
+    """The state between two iterations. Its tensors are the live ones: copy or write them before training goes on.
+
+    With a world all its processes take part, and the random numbers of each are in it.
+    """
     checkpoint: dict[str, Any] = {
         "meta": {
             **{name: getattr(runner, name) for name in COUNTERS},
             "time": time.time(),
             "versions": {"hookline": __version__, "torch": str(torch.__version__), "python": platform.python_version()},
             "config": mask_secrets(runner.config),
-            "world_size": 1,
+            "world_size": runner.world.size,
             "seed": runner.seed,
             "hyperparameters": runner.configured,
             "metrics": dict(runner.metrics),
@@ -50,7 +56,27 @@ def capture(runner: BaseRunner) -> dict[str, Any]:
         checkpoint["loader"] = loader.state_dict(runner.inner_iter)
     elif hasattr(loader, "state_dict"):
         checkpoint["loader"] = loader.state_dict()
+    if world is not None and world.size > 1:
+        checkpoint["rng_by_rank"] = [
+            torch.frombuffer(bytearray(state), dtype=torch.uint8) for state in world.gather(_packed(checkpoint["rng"]))
+        ]
     return checkpoint
+
+
+def own_rng(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The random numbers that this process goes on with: its own, or new ones if there were fewer processes."""
+    states = checkpoint.get("rng_by_rank", [])
+    if runner.world.rank == 0:
+        return checkpoint["rng"]  # type: ignore[no-any-return]
+    if runner.world.rank < len(states):
+        return torch.load(io.BytesIO(bytes(states[runner.world.rank].numpy())), weights_only=True)  # type: ignore[no-any-return]
+    seed_everything((runner.seed or 0) + 1_000_003 * runner.world.rank + runner.iter)
+    return rng_state()
+
+
+def _packed(state: Mapping[str, Any]) -> bytes:
+    torch.save(dict(state), stream := io.BytesIO())
+    return stream.getvalue()
 
 
 def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from hookline.engine.metrics import MeanLoss, Metrics, as_numbers
+from hookline.dist import World
+from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers
+from hookline.engine.shares import gather_in_order, mean_over, shared, syncs_itself
 from hookline.errors import HooklineError
 from hookline.signature import parameters
 
@@ -26,6 +28,7 @@ class Evaluation:
 
     test_fn: TestFunction | None = None  # takes the model and a loader, instead of our own pass over the batches
     efficient_test: bool = False  # keep no predictions, even for a data set that judges them itself (`evaluate`)
+    sync_buffers: bool = True  # of several processes: all evaluate with the main one's batch norm statistics
     _undo: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def undo_with(self, function: Callable[[], object]) -> None:
@@ -83,6 +86,8 @@ def _epoch(runner: BaseRunner, mode: Mode) -> Metrics:
     for call in sites.before_val_epoch if mode == "val" else sites.before_test_epoch:
         call(runner)
     results: dict[str, float] = {}
+    if runner.evaluation.sync_buffers:
+        runner.world.broadcast_buffers(runner.model.buffers())
     for name, loader in loaders.items():
         measured = as_numbers(_measure(runner, mode, loader))
         results.update({_full_name(name, key, mode): value for key, value in measured.items()})
@@ -96,7 +101,10 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
     """Everything that is measured on one loader."""
     options, judge = runner.evaluation, _judge(loader)
     if options.test_fn is not None:
-        return _judged(options.test_fn(runner.model, loader), judge, runner)
+        results = options.test_fn(runner.model, loader)
+        if not isinstance(results, Mapping) and shared(loader):
+            results = gather_in_order([list(results)], loader, runner.world)
+        return _judged(results, judge, runner)
     metrics, mean_loss = list(runner.metric_objects.values()), MeanLoss()
     kept: list[Any] | None = None if judge is None or options.efficient_test else []
     for metric in metrics:
@@ -112,12 +120,18 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
             metric.update(outputs["predictions"], outputs["targets"])
         if kept is not None:
             predictions = outputs["predictions"]
-            kept.extend(predictions.detach().cpu() if isinstance(predictions, torch.Tensor) else predictions)
+            kept.append(list(predictions.detach().cpu() if isinstance(predictions, torch.Tensor) else predictions))
         for call in sites.after_val_iter if is_val else sites.after_test_iter:
             call(runner)
-    results = {name: metric.compute() for name, metric in runner.metric_objects.items()}
-    own = {} if kept is None else _judged(kept, judge, runner)
-    return {**results, **own, **mean_loss.compute(f"{mode}_loss")}
+    shares = runner.world if shared(loader) else World()
+    results = {name: _compute(metric, mean_loss.samples, shares) for name, metric in runner.metric_objects.items()}
+    own = {} if kept is None else _judged(gather_in_order(kept, loader, shares), judge, runner)
+    return {**results, **own, **mean_loss.compute(f"{mode}_loss", shares)}
+
+
+def _compute(metric: Metric, samples: int, world: World) -> Any:
+    value = metric.compute()
+    return value if syncs_itself(metric) else mean_over(world, value, samples)
 
 
 def _full_name(loader: str, key: str, mode: Mode) -> str:

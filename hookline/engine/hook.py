@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hookline.engine.adapters import adapt, adapter_for, adapter_of
 from hookline.engine.priority import Priority, get_priority
 from hookline.engine.sites import SITE_NAMES
 from hookline.errors import Problem
@@ -159,7 +160,8 @@ class RegistryOfHooks(Registry[BaseHook]):
         return {str(key): value for key, value in config.items() if key != "type" and (key in own or key not in self.COMMON)}
 
     def build(self, config: Mapping[str, Any] | BaseHook | str, **extra: Any) -> BaseHook:
-        hook = super().build(config, **extra)
+        """As every registry does; a callback of another framework, ready or named by its dotted path, is wrapped."""
+        hook: BaseHook = adapt(super().build(config, **extra))
         if isinstance(config, Mapping):
             for key in self.COMMON:
                 if key in config:
@@ -167,11 +169,24 @@ class RegistryOfHooks(Registry[BaseHook]):
         return hook
 
     def signature_of(self, cls: type[BaseHook]) -> Callable[..., Any]:
-        return getattr(cls, "from_config", cls)
+        return getattr(cls, "from_config", cls) if issubclass(cls, BaseHook) else cls
 
     def construct(self, cls: type[BaseHook], arguments: dict[str, Any]) -> BaseHook:
         hook: BaseHook = self.signature_of(cls)(**arguments)
         return hook
+
+    def _import(self, path: str) -> type[BaseHook]:
+        try:
+            adapter_for(path)
+        except ModuleNotFoundError as error:
+            if error.name != path.partition(".")[0]:
+                raise
+        return super()._import(path)
+
+    def _checked(self, target: Any, path: str) -> type[BaseHook]:
+        if isinstance(target, type) and not issubclass(target, BaseHook) and adapter_of(target) is not None:
+            return target
+        return super()._checked(target, path)
 
 
 def _state_fields(hook: BaseHook) -> list[dataclasses.Field[Any]]:

@@ -89,6 +89,7 @@ def _end_epoch(runner: BaseRunner) -> None:
         raise ValueError(f"train_loader gave no batches in epoch {runner.epoch + 1}: {type(runner.train_loader).__name__} is empty")
     for call in runner.sites.after_train_epoch:
         call(runner)
+    runner.seam.epoch_ends()
     runner.seam.validate(runner)
     for call in runner.sites.after_epoch:
         call(runner)

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 
+from hookline.dist import World
 from hookline.errors import ConfigError, suggest
 
 D = TypeVar("D")
@@ -116,17 +117,20 @@ class MeanLoss:
 
     def __init__(self) -> None:
         self._total: Any = 0.0
-        self._samples = 0
+        self.samples = 0
 
     def update(self, outputs: Mapping[str, Any]) -> None:
         loss = outputs.get("loss")
         if loss is not None:
             count = _batch_size(outputs.get("targets"))
             self._total = self._total + loss * count
-            self._samples += count
+            self.samples += count
 
-    def compute(self, name: str) -> dict[str, Any]:
-        return {name: self._total / self._samples} if self._samples else {}
+    def compute(self, name: str, world: World) -> dict[str, Any]:
+        if world.size == 1:
+            return {name: self._total / self.samples} if self.samples else {}
+        total, samples = world.sum([float(self._total), float(self.samples)])
+        return {name: total / samples} if samples else {}
 
 
 def _batch_size(targets: Any) -> int:

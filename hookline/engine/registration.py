@@ -31,10 +31,10 @@ class HookHost:
         self._compile()
 
     def register_hook(self, hook: HookOrConfig, priority: int | str | Priority | None = None) -> BaseHook:
-        """Add a hook, or one built from `{type: …}`. A priority given here wins over the config's and the class's."""
-        if not isinstance(hook, (BaseHook, Mapping)):
+        """Add a hook, one built from `{type: …}`, or a callback of another framework. A priority given here wins over all others."""
+        built = HOOKS.build(hook) if not isinstance(hook, str) else None
+        if not isinstance(built, BaseHook):
             raise TypeError(f"a hook is an instance of BaseHook or a config with a 'type', got {hook!r}")
-        built = HOOKS.build(hook)
         if any(built is known for known in self.hooks):
             raise ValueError(f"{built.name} is registered already")
         former = built.name, built.priority

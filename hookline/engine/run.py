@@ -9,7 +9,8 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hookline.engine.dispatch import culprit
-from hookline.errors import add_note
+from hookline.engine.place import start_watch
+from hookline.errors import PeerFailed, add_note
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -46,11 +47,13 @@ class Run:
         if threading.current_thread() is threading.main_thread():
             for signum in (signal.SIGINT, signal.SIGTERM):
                 self._old_handlers[signum] = signal.signal(signum, self._on_signal)
+        self._watch = start_watch(self._runner)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         runner = self._runner
         runner.costs.drop()  # an iteration that failed is not measured
+        cause = self._end_watch(error)
         try:
             if error is not None:
                 self._annotate(error)
@@ -62,10 +65,27 @@ class Run:
             runner.exception = None
             for signum, handler in self._old_handlers.items():
                 signal.signal(signum, handler)
+        if cause is not None:
+            raise PeerFailed(cause) from error
         if error is None and first_failure is not None:
             raise first_failure
         if error is None and self._signals:
             raise Interrupted(self._signals[0])
+
+    def _end_watch(self, error: BaseException | None) -> str | None:
+        """What happened to another process, if that is why this one fails."""
+        if self._watch is None:
+            return None
+        cause = None
+        try:
+            if error is not None and not isinstance(error, Interrupted):
+                cause = self._watch.cause_elsewhere(error)
+                if cause is None:
+                    self._watch.tell_failure(error)
+            self._watch.stop()
+        except (RuntimeError, OSError):  # the processes' meeting point is gone with the job
+            pass
+        return cause
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         """The first signal asks for a clean end at the next seam, a second one ends the run here and now."""

@@ -13,7 +13,9 @@ from typing import Any, Literal
 import torch
 
 from hookline.checkpoint import CheckpointStore, load_checkpoint
-from hookline.engine.capture import load_weights, restore, restore_hooks, restore_rng
+from hookline.dist import connect
+from hookline.engine.agreement import SharedSeam
+from hookline.engine.capture import load_weights, own_rng, restore, restore_hooks, restore_rng
 from hookline.engine.changes import configured
 from hookline.engine.cost_report import DEFAULT_BUDGET, as_share, check_budget, report
 from hookline.engine.dispatch import Order
@@ -22,6 +24,7 @@ from hookline.engine.evaluation import Evaluation, evaluate
 from hookline.engine.length import both_lengths, check_length, length_of
 from hookline.engine.loops import training_batches
 from hookline.engine.metrics import Metric, Metrics
+from hookline.engine.parallel import Parallel
 from hookline.engine.registration import HookHost, HookOrConfig
 from hookline.engine.run import Run
 from hookline.engine.seams import Seam, Write
@@ -32,6 +35,11 @@ from hookline.events.storage import EventStorage
 
 class BaseRunner(HookHost):
     """A run from objects: `hookline.Runner` adds the default hooks and building from a config."""
+
+    iter: int
+    epoch: int
+    inner_iter: int
+    running: bool
 
     def __init__(
         self,
@@ -55,20 +63,26 @@ class BaseRunner(HookHost):
         hook_order: Order = "nested",
         hook_budget: float | str = DEFAULT_BUDGET,
         config: Mapping[str, Any] | None = None,
+        strategy: str | Mapping[str, Any] = "auto",
+        sync_bn: bool = False,
+        compile: bool | Mapping[str, Any] = False,
     ) -> None:
         check_length(max_epochs, max_iters)
         self.hook_budget = as_share(hook_budget)
+        self.world = connect()
+        self.is_main = self.world.is_main
         if seed is not None:
-            seed_everything(seed)
+            seed_everything(seed + self.world.rank)  # else all processes would drop the same units
         self.seed = seed
         self.device = pick_device(device)
-        self.model = model.to(self.device)
+        self.parallel = Parallel(model.to(self.device), optimizer, self.world, strategy, sync_bn, compile)
+        self.model = self.parallel.model
         self.train_loader, self.val_loader, self.test_loader = train_loader, val_loader, test_loader
         self.optimizer, self.scheduler, self.loss_fn = optimizer, scheduler, loss_fn
         self.metric_objects = {
             name: metric.to(self.device) if hasattr(metric, "to") else metric for name, metric in (metrics or {}).items()
         }
-        self.work_dir = Path(work_dir) if work_dir is not None else Path("runs") / time.strftime("%Y%m%d-%H%M%S")
+        self.work_dir = Path(work_dir or self.world.main_says(time.strftime("runs/%Y%m%d-%H%M%S")))
         self.resume, self.load_from, self.load_strict = resume, load_from, load_strict
         self.config: Mapping[str, Any] = config if config is not None else {}
         self.logger = logging.getLogger("hookline")
@@ -92,7 +106,7 @@ class BaseRunner(HookHost):
         self.passed_over: set[tuple[int, int]] = set()  # batches not to be trained on, as (epoch, index)
 
         self.evaluation = Evaluation()
-        self.seam = Seam()
+        self.seam: Seam = Seam() if self.world.size == 1 else SharedSeam(self)
         self.store = CheckpointStore(self.work_dir)
         self.saver: Callable[[str | None], Write] | None = None  # who writes checkpoints; set by the hook that does
         self.wait_for_saves: Callable[[], object] = lambda: None  # returns when what was saved is on disk; set by the same
@@ -118,6 +132,7 @@ class BaseRunner(HookHost):
                 call(self)
             self._load()
             self._tell_what_cannot_resume()
+            self.parallel.begin_training()
             for call in sites.before_train:
                 call(self)
             step = make_step(self, "train_step")
@@ -157,6 +172,8 @@ class BaseRunner(HookHost):
         if write is None:
             if self.saver is None:
                 raise HooklineError("request_save: nobody writes checkpoints here; register a CheckpointHook, or pass write=…")
+            if self.seam.request_save_as(name):
+                return
             write = self.saver(name)
         self.seam.request_save(write)
 
@@ -233,7 +250,7 @@ class BaseRunner(HookHost):
         if self._resumed_from is not None:
             checkpoint, self._resumed_from = self._resumed_from, None
             restore_hooks(self, checkpoint)
-            restore_rng(checkpoint["rng"])
+            restore_rng(own_rng(self, checkpoint))
 
     def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
         with Run(self):
@@ -250,8 +267,7 @@ class BaseRunner(HookHost):
         """Resume, or start from given weights."""
         checkpoint = None
         if self.resume == "auto":
-            found = self.store.latest()
-            checkpoint = None if found is None else self.store.load(found)
+            checkpoint = self._newest()
         elif self.resume is not None:
             checkpoint = load_checkpoint(self.resume)
         if checkpoint is None:
@@ -260,6 +276,12 @@ class BaseRunner(HookHost):
             return
         self.continue_from(checkpoint)
         self.logger.info("resumed at epoch %d, iteration %d", self.epoch + 1, self.iter)
+
+    def _newest(self) -> dict[str, Any] | None:
+        """The newest good checkpoint; the main process chooses for all."""
+        found = self.store.latest() if self.is_main else None
+        name = self.world.main_says("" if found is None else found.name)
+        return self.store.load(found or name) if name else None
 
     def _call_after_load(self, checkpoint: dict[str, Any]) -> None:
         self.checkpoint = checkpoint

@@ -38,6 +38,10 @@ class Seam:
             self._writes.append(write)
         self.pending = True
 
+    def request_save_as(self, name: str | None) -> bool:
+        """Note that a checkpoint of a name is wanted, where others have to agree first; False if it can be asked for at once."""
+        return False
+
     def request_stop(self, reason: str) -> None:
         self._stop = self._stop or reason  # the first reason is the cause
         self.pending = True
@@ -86,7 +90,7 @@ class Seam:
         while self._calls:
             self._calls.pop()()
         self.validate(runner)
-        if self._writes:
+        if self._save_wanted():
             if runner.accumulating:
                 self.pending = True
                 return  # half a gradient cannot be saved: wait for the optimizer step, and stop after it
@@ -96,10 +100,16 @@ class Seam:
         if self._stop is not None:
             runner.stop_reason, self._stop = self._stop, None
 
+    def epoch_ends(self) -> None:
+        """The next seam is that after an epoch."""
+
+    def _save_wanted(self) -> bool:
+        return bool(self._writes)
+
 
 def save(runner: BaseRunner, writes: list[Write]) -> None:
     """Take one snapshot and hand it to everyone who wants to write it."""
-    runner.checkpoint = capture(runner)
+    runner.checkpoint = capture(runner, runner.world)
     try:
         for call in runner.sites.before_save_checkpoint:
             call(runner)

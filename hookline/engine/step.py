@@ -25,12 +25,13 @@ def make_step(runner: BaseRunner, method: str) -> Step:
     own = getattr(runner.model, method, None)
     if own is None and method == "test_step":
         own = getattr(runner.model, "val_step", None)
-    if own is not None:
-        return _own_step(own, runner, method)
     training = method == "train_step"
+    model = runner.parallel.called if training else runner.model  # evaluation synchronises nothing on the way
+    if own is not None:
+        return _own_step(own, model if training and runner.parallel.replicated else own, runner, method)
     if runner.loss_fn is None:
-        return _self_scoring(runner.model, required=training)
-    return _supervised(runner.model, runner.loss_fn)
+        return _self_scoring(model, required=training)
+    return _supervised(model, runner.loss_fn)
 
 
 def _supervised(model: torch.nn.Module, loss_fn: Callable[[Any, Any], torch.Tensor]) -> Step:
@@ -59,11 +60,11 @@ def _self_scoring(model: torch.nn.Module, required: bool) -> Step:
     return step
 
 
-def _own_step(own: Callable[..., Any], runner: BaseRunner, method: str) -> Step:
+def _own_step(own: Callable[..., Any], call: Callable[..., Any], runner: BaseRunner, method: str) -> Step:
     extra = [runner.optimizer] if len(parameters(own).required()) > 1 else []
 
     def step(batch: Any) -> Outputs:
-        outputs = own(batch, *extra)
+        outputs = call(batch, *extra)
         if not isinstance(outputs, dict) or (method == "train_step" and "loss" not in outputs):
             raise HooklineError(f"{type(runner.model).__name__}.{method} must return a dict with 'loss', got {_brief(outputs)}")
         if "predictions" not in outputs or "targets" not in outputs:

@@ -62,7 +62,9 @@ class ConsoleWriter(Writer):
             return f"{mode}  epoch {now.epoch + 1}" if self._by_epoch else f"{mode}  iter {now.iter}"
         if not self._by_epoch:
             return f"train  iter {finished}/{now.max_iters or '?'}"
-        return f"train  epoch {now.epoch + 1}/{now.max_epochs or '?'}  {now.inner_iter + finished - now.iter}/{now.epoch_length or '?'}"
+        inside = now.inner_iter + finished - now.iter
+        epoch, inside = (now.epoch, now.epoch_length or 0) if inside == 0 else (now.epoch + 1, inside)  # the last one is over already
+        return f"train  epoch {epoch}/{now.max_epochs or '?'}  {inside}/{now.epoch_length or '?'}"
 
     def _attach(self, live: bool) -> None:
         """Show the lines ourselves, since nobody has configured logging."""

@@ -55,6 +55,7 @@ class CheckpointHook(BaseHook):
     kept: list[str] = state([])
 
     priority = Priority.BELOW_NORMAL
+    ranks = "collective"
 
     def __post_init__(self) -> None:
         if self.interval < 1 and self.interval != -1:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from hookline.data import DATASETS, make_loader
+from hookline.data import DATASETS, make_loader, share_loaders
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.engine.metrics import check_metric_name, choose_metric, rule_for
 
@@ -38,6 +38,7 @@ class EvalHook(BaseHook):
     test_fn: Callable[[torch.nn.Module, Any], Any] | None = None
 
     priority = Priority.LOW
+    ranks = "collective"
 
     def __post_init__(self) -> None:
         if self.interval < 1:
@@ -51,7 +52,7 @@ class EvalHook(BaseHook):
 
     def before_run(self, runner: BaseRunner) -> None:
         if self.dataloader is not None:
-            runner.val_loader = self.dataloader
+            runner.val_loader = share_loaders(self.dataloader, runner.world.rank, runner.world.size)
         runner.evaluation.test_fn, runner.evaluation.efficient_test = self.test_fn, self.efficient_test
 
     def before_train(self, runner: BaseRunner) -> None:
@@ -83,21 +84,9 @@ class DistEvalHook(EvalHook):
 
     broadcast_bn_buffer: bool = True
 
-    ranks = "collective"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.broadcast_bn_buffer:
-            self.leave_alone("before_val_epoch")
-
-    def before_val_epoch(self, runner: BaseRunner) -> None:
-        if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-            return
-        for module in runner.model.modules():
-            if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
-                for statistic in (module.running_mean, module.running_var):
-                    if statistic is not None:
-                        torch.distributed.broadcast(statistic, 0)
+    def before_run(self, runner: BaseRunner) -> None:
+        super().before_run(runner)
+        runner.evaluation.sync_buffers = self.broadcast_bn_buffer
 
 
 def _loaders(given: Any) -> Any:

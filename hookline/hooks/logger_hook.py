@@ -15,7 +15,7 @@ from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.logs import log_file
-from hookline.tracking import begins_anew, epoch_of_report, put_losses, put_state
+from hookline.tracking import begins_anew, epoch_of_report, over_processes, put_losses, put_state
 
 LOG = "log.jsonl"
 
@@ -38,6 +38,7 @@ class LoggerHook(BaseHook):
     means: dict[str, dict[str, Any]] | None = None
 
     priority = Priority.NORMAL
+    ranks = "collective"
 
     def __post_init__(self) -> None:
         if self.interval < 1:
@@ -51,7 +52,7 @@ class LoggerHook(BaseHook):
         runner.events.keep(self.interval)
         for name, mean in (self.means or {}).items():
             runner.events.add_mean(name, **mean)
-        self._started, self._reported = time.perf_counter(), runner.events.recorded
+        self._started, self._reported, self._reported_iter = time.perf_counter(), runner.events.recorded, runner.iter
         if runner.is_main:
             self._writers = [ConsoleWriter(runner, self.by_epoch), JSONLinesWriter(runner.work_dir / LOG)]
         self._file = log_file(runner.work_dir)  # each process has its own; the rest is for the first
@@ -87,7 +88,8 @@ class LoggerHook(BaseHook):
         self._write("test", runner)
 
     def after_train(self, runner: BaseRunner) -> None:
-        if runner.events.recorded > self._reported:
+        # Which hooks record differs from process to process, and all of them take part in a report.
+        if runner.events.recorded > self._reported if runner.world.size == 1 else runner.iter > self._reported_iter:
             self._report(runner, self.interval, done=0)
         if runner.is_main:
             seconds = time.perf_counter() - self._started
@@ -106,11 +108,11 @@ class LoggerHook(BaseHook):
             writer.cut_after(runner.iter)
 
     def _report(self, runner: BaseRunner, count: int, done: int = 1) -> None:
-        if not self._writers:
+        if not self._writers and runner.world.size == 1:
             return
         put_state(runner)
-        scalars = runner.events.means(count)
-        self._reported = runner.events.recorded
+        scalars = over_processes(runner.world, runner.events.means(count))
+        self._reported, self._reported_iter = runner.events.recorded, runner.iter + done
         for writer in self._writers:
             writer.write_scalars("train", scalars, iter=runner.iter + done, epoch=epoch_of_report(runner, done))
 

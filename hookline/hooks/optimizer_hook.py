@@ -98,7 +98,7 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         super().before_train(runner)
         self._begin(runner)
         # Where an epoch's end comes as a surprise no iteration can be known to be an inner one.
-        self._sync = gradient_sync(runner.model) if runner.epoch_length is not None else None
+        self._sync = gradient_sync(runner.parallel.called) if runner.epoch_length is not None else None
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         super().after_load_checkpoint(runner)

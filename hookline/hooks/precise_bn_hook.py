@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from hookline.dist import World
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.engine.capture import restore_rng, rng_state
 
@@ -29,6 +30,7 @@ class PreciseBNHook(BaseHook):
     dataloader: Any = None
 
     priority = Priority.HIGH  # after_*: among the last, when the weights of this iteration are final
+    ranks = "collective"
 
     def __post_init__(self) -> None:
         if self.num_iter < 1 or self.period < 0:
@@ -50,7 +52,8 @@ class PreciseBNHook(BaseHook):
         batches = loader.whole_epoch() if hasattr(loader, "whole_epoch") else loader
         before = rng_state()
         try:
-            count = precise_bn(runner.model, runner.evaluation_step("val"), islice(runner.on_device(batches), self.num_iter))
+            some = islice(runner.on_device(batches), self.num_iter)
+            count = precise_bn(runner.model, runner.evaluation_step("val"), some, runner.world)
         finally:
             restore_rng(before)
         runner.logger.info("%s: statistics of %d batches", self.name, count)
@@ -62,8 +65,8 @@ def bn_layers(model: nn.Module) -> list[_BatchNorm]:
 
 
 @torch.no_grad()
-def precise_bn(model: nn.Module, forward: Callable[[Any], object], batches: Iterable[Any]) -> int:
-    """Give each batch norm layer in training mode the mean of its batch statistics; how many batches there were."""
+def precise_bn(model: nn.Module, forward: Callable[[Any], object], batches: Iterable[Any], world: World | None = None) -> int:
+    """Give each batch norm layer in training mode the mean of its batch statistics, over all processes; how many batches there were."""
     layers = bn_layers(model)
     statistics = [stat for layer in layers for stat in (layer.running_mean, layer.running_var) if stat is not None]
     results = [stat.clone() for stat in statistics]  # what is put in at the end: if anything fails, what was there
@@ -77,10 +80,18 @@ def precise_bn(model: nn.Module, forward: Callable[[Any], object], batches: Iter
             forward(batch)
             torch._foreach_add_(totals, [stat.double() for stat in statistics])
             count += 1
-        results = [total / count for total in totals] if count else results
+        results = _means(totals, count, world) if count else results
     finally:
         for layer, momentum, tracked in kept:
             layer.momentum, layer.num_batches_tracked = momentum, tracked
         for stat, result in zip(statistics, results, strict=True):
             stat.copy_(result)
     return count
+
+
+def _means(totals: list[torch.Tensor], count: int, world: World | None) -> list[torch.Tensor]:
+    if world is None or world.size == 1:
+        return [total / count for total in totals]
+    sums = world.sum([float(count), *torch.cat([total.flatten() for total in totals]).tolist()])
+    parts = torch.split(torch.tensor(sums[1:], dtype=torch.float64), [total.numel() for total in totals])
+    return [(part / sums[0]).reshape(total.shape).to(total.device) for part, total in zip(parts, totals, strict=True)]

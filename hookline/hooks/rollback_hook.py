@@ -58,6 +58,8 @@ class RollbackHook(BaseHook):
         self._waiting: tuple[Step, Any] | None = None
 
     def before_train(self, runner: BaseRunner) -> None:
+        if runner.world.size > 1:
+            raise ConfigError(f"{self.name}: going back works in a run of one process only; CheckInvalidLossHook stops one of several")
         if runner.saver is None:
             raise ConfigError(f"{self.name} has nothing to go back to: register a CheckpointHook")
         self._pass_over(runner)

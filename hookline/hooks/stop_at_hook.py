@@ -15,6 +15,8 @@ class StopAtHook(BaseHook):
     epoch: int | None = None
     iter: int | None = None
 
+    ranks = "collective"
+
     def __post_init__(self) -> None:
         given = [value for value in (self.epoch, self.iter) if value is not None]
         if len(given) != 1 or given[0] < 1:

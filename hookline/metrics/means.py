@@ -14,6 +14,7 @@ from hookline.metrics.base import METRICS
 class Mean:
     """The mean of `function(preds, targets)`: of all its elements if it gives several per batch, else weighted by samples."""
 
+    over_all_processes = True
     _total: Any = 0
     _count: int = 0
 

@@ -28,6 +28,8 @@ FILLED_IN = ("task", "num_classes", "num_labels")
 class TorchMetric:
     """A metric of torchmetrics, on the device of the predictions; what their shape tells need not be configured."""
 
+    over_all_processes = True
+
     def __init__(self, cls: type, arguments: Mapping[str, Any]) -> None:
         self._cls, self._arguments = cls, dict(arguments)
         self._metric: Any = None

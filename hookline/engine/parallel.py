@@ -1,0 +1,60 @@
+"""The model as training calls it: itself, or spread over several processes, or compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from hookline.dist import World, choose_strategy, replicate
+from hookline.errors import HooklineError
+
+
+class Parallel:
+    """What `strategy`, `sync_bn` and `compile` make of a model. Its weights keep their names in all cases."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: Any,
+        world: World,
+        strategy: str | Mapping[str, Any],
+        sync_bn: bool,
+        compile: bool | Mapping[str, Any],
+    ) -> None:
+        self.strategy = choose_strategy(strategy, world)
+        self.several_optimizers = isinstance(optimizer, Mapping)
+        self.mesh: Any = None  # the processes that share parameters, where they are sharded
+        self.model = _with_sync_bn(model) if sync_bn and world.size > 1 else model
+        if compile:
+            self.model.compile(**({} if compile is True else compile))  # in place: the names of the weights stay
+        if self.strategy.kind == "fsdp":
+            from hookline.dist.fsdp import shard  # needs a torch that was built with it
+
+            self.mesh = shard(self.model, optimizer, next(model.parameters()).device, self.strategy.options)
+        self.called: nn.Module = self.model  # what a training step calls
+
+    def begin_training(self) -> None:
+        if self.strategy.kind != "ddp" or any(isinstance(part, DistributedDataParallel) for part in self.model.modules()):
+            return  # or the user has seen to it
+        own_step = hasattr(self.model, "train_step")
+        if own_step and self.several_optimizers:
+            raise HooklineError(
+                "a model that steps several optimizers itself runs several backward passes a step, and DDP follows one: wrap its "
+                "parts in torch.nn.parallel.DistributedDataParallel when it is made, or start one process"
+            )
+        self.called = replicate(self.model, "train_step" if own_step else None, self.strategy)
+
+    @property
+    def replicated(self) -> bool:
+        return isinstance(self.called, DistributedDataParallel)
+
+
+def _with_sync_bn(model: nn.Module) -> nn.Module:
+    if next(model.parameters()).device.type == "cpu":
+        raise HooklineError("sync_bn: torch has no synchronised batch norm for the CPU; leave it out, or use SyncBuffersHook")
+    converted: nn.Module = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
+    return converted
