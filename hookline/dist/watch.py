@@ -48,6 +48,7 @@ class Watch:
 
     def __init__(self, world: World, where: Callable[[], Place], timeout: float) -> None:
         self._world, self._where, self._timeout = world, where, timeout
+        self._patience = min(SILENT, timeout / 2)
         self._store = dist.TCPStore(  # type: ignore[attr-defined]
             os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
         )
@@ -72,7 +73,7 @@ class Watch:
 
     def cause_elsewhere(self, error: BaseException) -> str | None:
         """What happened to another process, if this one's error only follows from that; None if it is its own."""
-        deadline = time.monotonic() + (SILENT + 2 * BEAT if _in_collective(error) else 0.0)
+        deadline = time.monotonic() + (self._patience + 2 * BEAT if _in_collective(error) else 0.0)
         while True:
             failed = self._failure()
             if failed is not None and not failed.startswith(f"process {self._world.rank} "):
@@ -114,7 +115,7 @@ class Watch:
         now = time.monotonic()
         failed = self._failure()
         if failed is not None and not failed.startswith(f"process {self._world.rank} "):
-            self._stopped.wait(SILENT)  # the main thread will most likely notice by itself
+            self._stopped.wait(self._patience)  # the main thread will most likely notice by itself
             if not self._stopped.is_set():
                 self._end(f"{failed}; this process ends too", None)
         waiting = [rank for rank, seen in self._seen.items() if seen.place.waiting and now - seen.moved > self._timeout]
@@ -139,7 +140,7 @@ class Watch:
     def _silent(self) -> list[int]:
         self._look()
         now = time.monotonic()
-        return [rank for rank, seen in self._seen.items() if rank != self._world.rank and now - seen.heard > SILENT]
+        return [rank for rank, seen in self._seen.items() if rank != self._world.rank and now - seen.heard > self._patience]
 
     def _end(self, text: str, guilty: list[int] | None) -> None:
         """Out of here, at once: the main thread may never come back."""

@@ -1,0 +1,108 @@
+"""What the processes of the tests do."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+from torch.utils.data import TensorDataset
+
+from hookline import Runner, make_loader
+from hookline.engine import BaseHook
+
+SAMPLES = 103  # no multiple of anything
+
+
+def data(samples: int = SAMPLES) -> TensorDataset:
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(samples, 8, generator=generator)
+    return TensorDataset(inputs, (inputs[:, 0] + 0.3 * inputs[:, 1] > 0).long())
+
+
+def network(dropout: float = 0.0, batch_norm: bool = False) -> nn.Sequential:
+    torch.manual_seed(0)
+    norm = [nn.BatchNorm1d(16)] if batch_norm else []
+    return nn.Sequential(nn.Linear(8, 16), *norm, nn.ReLU(), nn.Dropout(dropout), nn.Linear(16, 2))
+
+
+def runner(folder: Path, **options: Any) -> Runner:
+    """A run; `batch_size` is that of all processes together."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    model = options.pop("model", None) or network(options.pop("dropout", 0.0), options.pop("batch_norm", False))
+    batch_size, val_samples = options.pop("batch_size", 16), options.pop("val_samples", 51)
+    parts = {
+        "train_loader": make_loader(data(), batch_size=batch_size // world, shuffle=True, seed=3),
+        "val_loader": make_loader(data(val_samples), batch_size=8),
+        "optimizer": torch.optim.AdamW(model.parameters(), lr=0.01) if options.pop("adam", False) else torch.optim.SGD(model.parameters(), 0.1),
+        "loss_fn": nn.CrossEntropyLoss(),
+        "metrics": ["accuracy", "f1"],
+        "max_epochs": 3,
+        "work_dir": folder / "run",
+        "seed": 1,
+    }
+    return Runner(model, **{**parts, **options})
+
+
+def weights(run: Runner) -> dict[str, torch.Tensor]:
+    return {name: value.full_tensor() if hasattr(value, "full_tensor") else value.clone() for name, value in run.model.state_dict().items()}
+
+
+def train(folder: Path, **options: Any) -> dict[str, Any]:
+    run = runner(folder, **options)
+    run.train()
+    return {"weights": weights(run), "metrics": dict(run.metrics), "iter": run.iter, "epoch": run.epoch, "stop": run.stop_reason}
+
+
+class Samples(BaseHook):
+    """Notes which samples this process has trained on, by the first feature, which is unique."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def after_train_iter(self, runner: Any) -> None:
+        self.seen += runner.batch[0][:, 0].tolist()
+
+
+class StopAt(BaseHook):
+    """Asks for a stop on one process only."""
+
+    def __init__(self, rank: int, iteration: int) -> None:
+        self._rank, self._iteration = rank, iteration
+
+    def after_train_iter(self, runner: Any) -> None:
+        if runner.world.rank == self._rank and runner.iter + 1 == self._iteration:
+            runner.request_save()
+            runner.request_stop("enough")
+
+
+class Trouble(BaseHook):
+    """Fails, sleeps, or goes elsewhere, on one process only."""
+
+    def __init__(self, kind: str, rank: int, iteration: int) -> None:
+        self._kind, self._rank, self._iteration = kind, rank, iteration
+
+    def before_train_iter(self, runner: Any) -> None:
+        if runner.world.rank == self._rank and runner.iter + 1 == self._iteration:
+            if self._kind == "error":
+                raise ValueError("this process alone went wrong")
+            if self._kind == "sleep":
+                time.sleep(1000)
+            if self._kind == "elsewhere":
+                runner.world.barrier()
+
+
+def train_part(folder: Path, stop_at: int | None = None, **options: Any) -> dict[str, Any]:
+    """Train, on all of the data or until one process asks to stop; what each saw, and where it stopped."""
+    seen = Samples()
+    hooks = [seen, *options.pop("hooks", [])] + ([StopAt(0, stop_at)] if stop_at else [])
+    run = runner(folder, hooks=hooks, **options)
+    run.train()
+    return {"seen": seen.seen, "iter": run.iter, "epoch": run.epoch, "inner": run.inner_iter, "stop": run.stop_reason, "weights": weights(run)}
+
+
+def train_with_trouble(folder: Path, kind: str, rank: int, iteration: int, timeout: float) -> None:
+    runner(folder, hooks=[Trouble(kind, rank, iteration)], strategy={"type": "ddp", "timeout": timeout}).train()

@@ -1,0 +1,56 @@
+"""Two real processes against one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from tests.dist import jobs
+from tests.dist.processes import run_job
+
+pytestmark = pytest.mark.slow
+
+
+def losses(folder):
+    rows = [json.loads(line) for line in (folder / "run" / "log.jsonl").read_text().splitlines()]
+    return [row["loss"] for row in rows if row["mode"] == "train"]
+
+
+def close(a, b, tolerance=1e-5):
+    return all(torch.allclose(a[name], b[name], rtol=tolerance, atol=tolerance) for name in a)
+
+
+def test_two_processes_train_as_one_does_with_twice_the_batch(tmp_path):
+    hooks = [{"type": "LoggerHook", "interval": 1}]
+    (alone,) = run_job(1, jobs.train, tmp_path / "one", hooks=hooks)
+    first, second = run_job(2, jobs.train, tmp_path / "two", hooks=hooks)
+    assert len(losses(tmp_path / "one")) == len(losses(tmp_path / "two")) == 21
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
+    assert close(first["weights"], alone["weights"])
+    assert all(torch.equal(first["weights"][name], second["weights"][name]) for name in first["weights"])
+
+
+def test_metrics_over_shares_of_a_set_of_odd_size_are_those_of_one_process(tmp_path):
+    (alone,) = run_job(1, jobs.train, tmp_path / "one", hooks=[{"type": "EvalHook"}], max_epochs=1)
+    both = run_job(2, jobs.train, tmp_path / "two", hooks=[{"type": "DistEvalHook"}], max_epochs=1)
+    assert both[0]["metrics"] == both[1]["metrics"]
+    assert both[0]["metrics"]["accuracy"] == alone["metrics"]["accuracy"]
+    assert both[0]["metrics"]["f1"] == pytest.approx(alone["metrics"]["f1"], rel=1e-6)
+    assert both[0]["metrics"]["val_loss"] == pytest.approx(alone["metrics"]["val_loss"], rel=1e-5)
+
+
+def test_accumulation_leaves_out_the_synchronisation_and_gives_the_same(tmp_path):
+    hooks = [{"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 2}]
+    (alone,) = run_job(1, jobs.train, tmp_path / "one", hooks=hooks, max_iters=6, max_epochs=None)
+    both = run_job(2, jobs.train, tmp_path / "two", hooks=hooks, max_iters=6, max_epochs=None)
+    assert close(both[0]["weights"], alone["weights"])
+
+
+def test_one_process_that_asks_to_stop_stops_all_at_the_same_iteration_with_a_checkpoint(tmp_path):
+    first, second = run_job(2, jobs.train_part, tmp_path, stop_at=5, max_epochs=30)
+    assert first["iter"] == second["iter"]
+    assert 5 <= first["iter"] <= 5 + 64
+    assert first["stop"] == second["stop"] == "enough"
+    assert (tmp_path / "run" / "last.pth").exists()
