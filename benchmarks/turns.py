@@ -17,9 +17,11 @@ from torch import nn
 WARM_UP = 10  # turns that do not count
 
 
-def take_turns(contenders: dict[str, Callable[[TurnLoader], None]], blocks: int, block: int) -> dict[str, list[float]]:
+def take_turns(
+    contenders: dict[str, Callable[[TurnLoader], None]], blocks: int, block: int, clock: Callable[[], float] = time.thread_time
+) -> dict[str, list[float]]:
     """Microseconds per iteration of each contender, turn by turn, after the warm-up."""
-    turns = Turns(list(contenders), blocks + WARM_UP, block)
+    turns = Turns(list(contenders), blocks + WARM_UP, block, clock)
     threads = [threading.Thread(target=run, args=(turns.loader(name),)) for name, run in contenders.items()]
     for thread in threads:
         thread.start()
@@ -38,8 +40,8 @@ def ratio(values: list[float], base: list[float]) -> dict[str, float]:
 class Turns:
     """Lets one contender run at a time, for a block of iterations, and notes what each block cost."""
 
-    def __init__(self, names: list[str], blocks: int, block: int) -> None:
-        self.block = block
+    def __init__(self, names: list[str], blocks: int, block: int, clock: Callable[[], float] = time.thread_time) -> None:
+        self.block, self.clock = block, clock
         self.microseconds: dict[str, list[float]] = {name: [] for name in names}
         self._order = [name for _ in range(blocks) for name in random.sample(names, len(names))]
         self._next = 0
@@ -77,10 +79,10 @@ class TurnLoader:
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         batches, count, block = self._batches, len(self._batches), range(self._turns.block)
         while self._turns.wait(self._name):
-            started = time.thread_time()
+            started = self._turns.clock()
             for index in block:
                 yield batches[index % count]
-            self._turns.done(self._name, time.thread_time() - started)
+            self._turns.done(self._name, self._turns.clock() - started)
 
 
 def parts() -> tuple[nn.Module, torch.optim.Optimizer, nn.Module]:

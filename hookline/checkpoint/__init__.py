@@ -4,10 +4,10 @@ from hookline.checkpoint.diff import diff
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem
 from hookline.checkpoint.formats import check_plain, is_finite
-from hookline.checkpoint.loading import load_checkpoint
+from hookline.checkpoint.loading import load_checkpoint, load_whole
 from hookline.checkpoint.manifest import INEXACT, Entry
 from hookline.checkpoint.names import check_name, safe_name
-from hookline.checkpoint.publish import publish
+from hookline.checkpoint.publish import publish, write_checkpoint
 from hookline.checkpoint.saver import Saver
 from hookline.checkpoint.snapshot import Snapshot
 from hookline.checkpoint.store import CheckpointStore, Latest
@@ -28,6 +28,8 @@ __all__ = [
     "diff",
     "is_finite",
     "load_checkpoint",
+    "load_whole",
     "publish",
     "safe_name",
+    "write_checkpoint",
 ]

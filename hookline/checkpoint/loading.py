@@ -7,8 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.formats import deserialize
+from hookline.checkpoint.names import check_name
 from hookline.checkpoint.store import CheckpointStore
 from hookline.errors import suggest
 
@@ -33,6 +36,18 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
         return {"state_dict": _load_safetensors(path)}
     with open(path, "rb") as file:
         return deserialize(file, str(path))
+
+
+def load_whole(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The same, with all tensors of a checkpoint whose parts lie beside it."""
+    checkpoint = load_checkpoint(path)
+    if "shards" not in checkpoint:
+        return checkpoint
+    from hookline.checkpoint.shard_files import read  # half a second of imports
+
+    rest = {key: value for key, value in checkpoint.items() if key != "shards"}
+    directory = Path(path).parent / check_name(checkpoint["shards"])
+    return read(directory, rest, lambda shape, dtype: torch.empty(shape, dtype=dtype), alone=True)
 
 
 def _knows(store: CheckpointStore, name: str) -> bool:

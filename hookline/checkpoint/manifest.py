@@ -29,6 +29,15 @@ INEXACT = "inexact"  # the tag of a checkpoint to look at, which no run can go o
 
 
 @dataclass(frozen=True)
+class Part:
+    """A file that belongs to a checkpoint besides the one with its name: `shards_12/__0_0.distcp`."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
 class Entry:
     """One saved checkpoint; all its names lead to the same content."""
 
@@ -42,6 +51,7 @@ class Entry:
     time: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @property
     def name(self) -> str:
@@ -122,7 +132,13 @@ def decode(data: bytes) -> Ledger:
 
 def _entry(item: dict[str, Any]) -> Entry:
     """An entry from a file: its checksum proves that the file is whole, not that it is honest, so its names are checked."""
-    return Entry(**{**item, "names": tuple(map(check_name, item["names"])), "tags": tuple(item["tags"])})
+    parts = tuple(Part(_check_part(part["name"]), part["size"], part["sha256"]) for part in item.get("parts", ()))
+    return Entry(**{**item, "names": tuple(map(check_name, item["names"])), "tags": tuple(item["tags"]), "parts": parts})
+
+
+def _check_part(name: str) -> str:
+    directory, _, file = name.partition("/")
+    return f"{check_name(directory)}/{check_name(file)}"
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

@@ -44,6 +44,18 @@ def publish(
     return path
 
 
+def write_checkpoint(checkpoint: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write a whole checkpoint to a file of its own, durably; an existing file is replaced only when the new one is complete."""
+    path, fs, plain = Path(path), FileSystem(), check_plain(checkpoint)
+    try:
+        make_directories(fs, path.parent)
+        written = write_temporary(fs, path.parent, lambda stream: serialize(plain, stream))
+        fs.rename(written.path, path)
+        fs.sync_directory(path.parent)
+    except OSError as error:
+        raise failure(fs, path, error) from error
+
+
 def _parts(checkpoint: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     """What is kept, with the averaged weights in the place of the raw ones."""
     plain = check_plain(checkpoint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from torch import Tensor
@@ -42,6 +43,28 @@ class Saver:
         copy = self._snapshot.take(checkpoint, later)
         self._writer.submit(lambda: self._in_background(copy, names, surplus, about))
 
+    def save_shards(
+        self,
+        plain: Mapping[str, Any],
+        shards: Mapping[str, Tensor],
+        names: Sequence[str],
+        *,
+        directory: str,
+        group: Any,
+        main: bool,
+        **rest: Any,
+    ) -> None:
+        """The same for a checkpoint of which each process has a part; all of them call this, and the main one writes the file."""
+        from hookline.checkpoint.shard_files import start_writing  # half a second of imports
+
+        self._writer.wait()
+        written = start_writing(shards, self._store.directory / directory, group)
+        copy = self._snapshot.take({**plain, "shards": directory}) if main else {}
+        self._snapshot.complete()
+        self._writer.submit(lambda: self._commit_shards(written, copy if main else None, names, directory, rest))
+        if not self._background:
+            self._writer.wait()
+
     def settle(self) -> None:
         """Return when the snapshot is complete, so that the tensors may change."""
         self._snapshot.complete()
@@ -54,6 +77,18 @@ class Saver:
         try:
             self._snapshot.complete()
             self._write(copy, names, surplus, about)
+        except BaseException:
+            self._report(self._writer.wait)
+            raise
+
+    def _commit_shards(
+        self, written: Future[Any], copy: Mapping[str, Any] | None, names: Sequence[str], directory: str, rest: dict[str, Any]
+    ) -> None:
+        try:
+            written.result()
+            if copy is not None:
+                surplus = rest.pop("surplus")
+                self._write(copy, names, surplus, {**rest, "parts": self._store.describe_shards(directory)})
         except BaseException:
             self._report(self._writer.wait)
             raise

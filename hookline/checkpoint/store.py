@@ -28,8 +28,9 @@ from hookline.checkpoint.files import (
 )
 from hookline.checkpoint.formats import WEIGHTS, check_plain, deserialize, is_finite, needed_bytes, serialize
 from hookline.checkpoint.lock import DirectoryLock
-from hookline.checkpoint.manifest import Entry, Ledger, find, read_ledger, without, write_ledger
+from hookline.checkpoint.manifest import Entry, Ledger, Part, find, read_ledger, without, write_ledger
 from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_temporary
+from hookline.checkpoint.shards import describe, remove_unused
 from hookline.version import __version__
 
 log = logging.getLogger(__name__)
@@ -75,6 +76,7 @@ class CheckpointStore:
             if gone:
                 log.info("%s: no longer there: %s", self.directory, ", ".join(gone))
             write_ledger(self._fs, self.directory, MANIFEST, Ledger(ledger.number + 1, without(ledger.entries, gone)))
+            self._remove_unused_parts()
         except OSError as error:
             raise CheckpointError(f"{self.directory}: cannot be used for checkpoints: {error.strerror or error}") from error
         self._prepared = True
@@ -89,6 +91,8 @@ class CheckpointStore:
         links: Sequence[str] = (),
         metrics: Mapping[str, float] | None = None,
         tags: Sequence[str] = (),
+        parts: Sequence[Part] = (),
+        finite: bool = True,
     ) -> Entry:
         """Store a checkpoint durably under a name and `links`, its further names; CheckpointError if that fails.
 
@@ -104,13 +108,18 @@ class CheckpointStore:
             step=int(step),
             epoch=int(epoch),
             metrics={key: float(value) for key, value in (metrics or {}).items()},
-            finite=is_finite([plain.get(key) for key in WEIGHTS]),
+            finite=finite and is_finite([plain.get(key) for key in WEIGHTS]),
             time=time.time(),
             versions=_versions(),
             tags=tuple(tags),
+            parts=tuple(parts),
         )
         with self._mutex:
             return self._write(plain, draft if draft.finite else self._set_aside(draft))
+
+    def describe_shards(self, directory: str) -> tuple[Part, ...]:
+        """The files in a directory of shards, made durable, for `save(parts=…)`."""
+        return describe(self._fs, self.directory, self.directory / check_name(directory))
 
     def remove(self, *names: str) -> list[str]:
         """Delete these checkpoints and return those that were there; the last good one is kept even if it is named.
@@ -213,6 +222,8 @@ class CheckpointStore:
         self._fs.sync_directory(self.directory)
         settled = (*without(ledger.entries, entry.names), entry)
         write_ledger(self._fs, self.directory, MANIFEST, Ledger(ledger.number + 2, settled))
+        if entry.parts:
+            self._remove_unused_parts()
 
     def _delete(self, names: list[str], ledger: Ledger) -> None:
         """Files first: if this is cut short, the manifest has names without files, and no file is left without a name."""
@@ -223,6 +234,8 @@ class CheckpointStore:
                     self._fs.unlink(self.directory / name)
             self._fs.sync_directory(self.directory)
             write_ledger(self._fs, self.directory, MANIFEST, Ledger(ledger.number + 1, without(ledger.entries, names)))
+            if any(entry.parts for entry in ledger.entries):
+                self._remove_unused_parts()
         except OSError as error:
             raise CheckpointError(f"{self.directory}: cannot remove {', '.join(names)}: {error.strerror or error}") from error
 
@@ -265,12 +278,27 @@ class CheckpointStore:
     def _problem(self, name: str, entry: Entry) -> str | None:
         try:
             with open(self.directory / name, "rb") as file:
-                return _mismatch(file, entry)
+                problem = _mismatch(file, entry)
+            return problem or self._problem_of_parts(entry)
         except OSError as error:
             return error.strerror or str(error)
 
+    def _problem_of_parts(self, entry: Entry) -> str | None:
+        for part in entry.parts:
+            try:
+                with open(self.directory / part.name, "rb") as file:
+                    problem = _mismatch(file, part)
+            except OSError as error:
+                problem = error.strerror or str(error)
+            if problem is not None:
+                return f"{part.name}: {problem}"
+        return None
 
-def _mismatch(file: BinaryIO, entry: Entry) -> str | None:
+    def _remove_unused_parts(self) -> None:
+        remove_unused(self.directory, [part.name for entry in self._ledger().entries for part in entry.parts])
+
+
+def _mismatch(file: BinaryIO, entry: Entry | Part) -> str | None:
     size = os.fstat(file.fileno()).st_size
     if size != entry.size:
         return f"damaged: {size:,} bytes instead of {entry.size:,}"

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hookline.cli.arguments import UsageError
 from hookline.cli.common import make_runner, options
@@ -57,9 +62,25 @@ def _in_several_processes(args: argparse.Namespace) -> int:
     given = {"--work-dir": args.work_dir, "--resume": args.resume, "--device": args.device}
     named = [f"{option}={value}" for option, value in given.items() if value is not None]
     command = ["train", args.config, *args.overrides, *named, *(["--debug"] if args.debug else [])]
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // args.nproc)))
-    sys.stdout.flush()
-    os.execv(sys.executable, torchrun_command(args.nproc, command, args.max_restarts))
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // args.nproc))
+    launcher = torchrun_command(args.nproc, command, args.max_restarts)
+    with subprocess.Popen(launcher, env={**os.environ, "OMP_NUM_THREADS": threads}) as torchrun, _passing_on_signals(torchrun):
+        code = torchrun.wait()
+    return code if code >= 0 else 128 - code
+
+
+@contextmanager
+def _passing_on_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Whoever ends this command means the processes that it has started; they save and stop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {signum: signal.signal(signum, lambda number, frame: process.send_signal(number)) for signum in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
 
 
 def _save_config(runner: Runner, config: Config) -> None:

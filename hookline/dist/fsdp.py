@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -58,11 +58,21 @@ def blocks_of(model: nn.Module, wrap: str | Sequence[str] | None) -> list[nn.Mod
     return list(unique.values())[::-1]
 
 
-def as_parts(tree: Any, like: Mapping[str, torch.Tensor], mesh: DeviceMesh) -> Any:
-    """Whole tensors, where the model has parts of one of their name and shape, as such parts; for checkpoints of other runs."""
-    if not isinstance(tree, Mapping):
-        return tree
-    return {name: _part(value, like.get(name), mesh) for name, value in tree.items()}
+def new_save_group() -> Any:
+    """A group of its own for what is written beside the training, whose collectives must not mix with that one's."""
+    return dist.new_group(backend="gloo")
+
+
+def checkpoint_as_parts(checkpoint: dict[str, Any], model: nn.Module, mesh: DeviceMesh) -> dict[str, Any]:
+    """A checkpoint with this process's parts of what it has whole: one of a run that did not shard its model."""
+    own = model.state_dict()
+    result = dict(checkpoint)
+    for key in ("state_dict", "ema_state_dict"):
+        if key in checkpoint:
+            result[key] = {name: _part(value, own.get(name), mesh) for name, value in checkpoint[key].items()}
+    if "optimizer" in checkpoint:
+        result["optimizer"] = _optimizer_as_parts(checkpoint["optimizer"], list(model.parameters()), mesh)
+    return result
 
 
 def _part(value: Any, own: torch.Tensor | None, mesh: DeviceMesh) -> Any:
@@ -71,11 +81,16 @@ def _part(value: Any, own: torch.Tensor | None, mesh: DeviceMesh) -> Any:
     return value
 
 
-def optimizer_as_parts(state: Mapping[str, Any], parameters: Iterable[torch.Tensor], mesh: DeviceMesh) -> dict[str, Any]:
-    """An optimizer's state with whole tensors, for one whose parameters are parts."""
-    own = list(parameters)
+def _optimizer_as_parts(state: Mapping[str, Any], parameters: Sequence[torch.Tensor], mesh: DeviceMesh) -> dict[str, Any]:
+    """An optimizer's state; the tensors in it that have a parameter's shape are spread like that."""
+    if "param_groups" not in state:  # several optimizers by name
+        return {name: _optimizer_as_parts(each, parameters, mesh) for name, each in state.items()}
+    own = {tuple(parameter.shape): parameter for parameter in parameters}
     states = {
-        index: {name: _part(value, own[index] if isinstance(index, int) else None, mesh) for name, value in values.items()}
+        index: {
+            name: _part(value, own.get(tuple(value.shape)) if isinstance(value, torch.Tensor) else None, mesh)
+            for name, value in values.items()
+        }
         for index, values in state["state"].items()
     }
     return {**state, "state": states}

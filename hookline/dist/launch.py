@@ -8,25 +8,16 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
 
+from hookline.dist.meeting import Launch, meet
 from hookline.dist.world import World, current_world
 from hookline.errors import HooklineError
 
+MEETING = "HOOKLINE_MEETING"  # the name of this start of the job, another one after each restart
 COLLECTIVE_TIMEOUT = timedelta(minutes=30)  # the watch is there long before
-
-
-class Launch(NamedTuple):
-    """What the environment says about a job of several processes."""
-
-    rank: int
-    size: int
-    local_rank: int
-    address: str
-    port: int
 
 
 def find_launch(environ: Mapping[str, str] = os.environ) -> Launch | None:
@@ -55,7 +46,8 @@ def connect() -> World:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(launch.local_rank % torch.cuda.device_count())
-    dist.init_process_group(backend, timeout=COLLECTIVE_TIMEOUT)
+    store, os.environ[MEETING] = meet(launch)
+    dist.init_process_group(backend, store=store, rank=launch.rank, world_size=launch.size, timeout=COLLECTIVE_TIMEOUT)
     atexit.register(disconnect)
     return current_world()
 

@@ -13,11 +13,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from typing import Any, NamedTuple
 
 import torch.distributed as dist
 
-from hookline.dist.launch import restarts
+from hookline.dist.launch import MEETING
 from hookline.dist.world import World
 
 log = logging.getLogger("hookline")
@@ -52,7 +53,7 @@ class Watch:
         self._store = dist.TCPStore(  # type: ignore[attr-defined]
             os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
         )
-        self._prefix = f"hookline/{restarts()}"
+        self._prefix = f"hookline/{os.environ.get(MEETING, '')}"
         self._seen: dict[int, Seen] = {}
         self._beats = 0
         self._stopped = threading.Event()
@@ -86,13 +87,23 @@ class Watch:
             time.sleep(BEAT / 4)
 
     def _run(self) -> None:
+        moved, progress, executor = time.monotonic(), self._where().progress, ThreadPoolExecutor(1, "hookline-watch-round")
         while not self._stopped.wait(min(BEAT, self._timeout / 4)):
+            here = self._where()
+            if here.progress != progress:
+                moved, progress = time.monotonic(), here.progress
             try:
-                self._beat()
-                self._look()
-                self._judge()
+                executor.submit(self._round).result(self._patience)
+            except TimeoutError:  # where the processes meet; without torchrun that is the main one
+                if here.waiting and time.monotonic() - moved > self._timeout:
+                    self._end(f"the main process answered no more; nothing moved for {self._timeout:.0f} s. Here: {here.text}", None)
             except (RuntimeError, OSError):  # the store is gone, and the job with it
                 return
+
+    def _round(self) -> None:
+        self._beat()
+        self._look()
+        self._judge()
 
     def _beat(self) -> None:
         self._beats += 1

@@ -28,7 +28,7 @@ COUNTERS = ("epoch", "iter", "inner_iter", "optimizer_steps")
 def capture(runner: BaseRunner, world: World | None = None) -> dict[str, Any]:
     """The state between two iterations. Its tensors are the live ones: copy or write them before training goes on.
 
-    With a world all its processes take part, and the random numbers of each are in it.
+    With a world all its processes take part, and the random numbers and recent values of each are in it.
     """
     checkpoint: dict[str, Any] = {
         "meta": {
@@ -57,21 +57,20 @@ def capture(runner: BaseRunner, world: World | None = None) -> dict[str, Any]:
     elif hasattr(loader, "state_dict"):
         checkpoint["loader"] = loader.state_dict()
     if world is not None and world.size > 1:
-        checkpoint["rng_by_rank"] = [
-            torch.frombuffer(bytearray(state), dtype=torch.uint8) for state in world.gather(_packed(checkpoint["rng"]))
-        ]
+        own = _packed({"rng": checkpoint["rng"], "events": checkpoint["events"]})
+        checkpoint["by_rank"] = [torch.frombuffer(bytearray(state), dtype=torch.uint8) for state in world.gather(own)]
     return checkpoint
 
 
-def own_rng(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The random numbers that this process goes on with: its own, or new ones if there were fewer processes."""
-    states = checkpoint.get("rng_by_rank", [])
-    if runner.world.rank == 0:
-        return checkpoint["rng"]  # type: ignore[no-any-return]
-    if runner.world.rank < len(states):
-        return torch.load(io.BytesIO(bytes(states[runner.world.rank].numpy())), weights_only=True)  # type: ignore[no-any-return]
-    seed_everything((runner.seed or 0) + 1_000_003 * runner.world.rank + runner.iter)
-    return rng_state()
+def of_this_process(runner: BaseRunner, checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """A checkpoint with the random numbers and recent values of this process; new random numbers if there were fewer processes."""
+    rank, states = runner.world.rank, checkpoint.get("by_rank", [])
+    if rank == 0:
+        return checkpoint
+    if rank < len(states):
+        return {**checkpoint, **torch.load(io.BytesIO(bytes(states[rank].numpy())), weights_only=True)}
+    seed_everything((runner.seed or 0) + 1_000_003 * rank + checkpoint["meta"]["iter"])
+    return {**checkpoint, "rng": rng_state()}
 
 
 def _packed(state: Mapping[str, Any]) -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from hookline.checkpoint import check_name
 from hookline.dist import World, choose_strategy, replicate
 from hookline.errors import HooklineError
 
@@ -32,9 +34,10 @@ class Parallel:
         if compile:
             self.model.compile(**({} if compile is True else compile))  # in place: the names of the weights stay
         if self.strategy.kind == "fsdp":
-            from hookline.dist.fsdp import shard  # needs a torch that was built with it
+            from hookline.dist.fsdp import new_save_group, shard  # a second of imports
 
             self.mesh = shard(self.model, optimizer, next(model.parameters()).device, self.strategy.options)
+            self.save_group = new_save_group()
         self.called: nn.Module = self.model  # what a training step calls
 
     def begin_training(self) -> None:
@@ -47,6 +50,26 @@ class Parallel:
                 "parts in torch.nn.parallel.DistributedDataParallel when it is made, or start one process"
             )
         self.called = replicate(self.model, "train_step" if own_step else None, self.strategy)
+
+    def whole(self, checkpoint: dict[str, Any], directory: Path) -> dict[str, Any]:
+        """A checkpoint as this run's model needs it: with its tensors, where they lie beside it, and each process's part of them."""
+        if "shards" in checkpoint:
+            from hookline.checkpoint.shard_files import read
+
+            rest = {key: value for key, value in checkpoint.items() if key != "shards"}
+            checkpoint = read(directory / check_name(checkpoint["shards"]), rest, self._empty, alone=self.mesh is None)
+        if self.mesh is None:
+            return checkpoint
+        from hookline.dist.fsdp import checkpoint_as_parts
+
+        return checkpoint_as_parts(checkpoint, self.model, self.mesh)
+
+    def _empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+        if self.mesh is None:
+            return torch.empty(shape, dtype=dtype)
+        from torch.distributed.tensor import Shard, empty
+
+        return empty(shape, dtype=dtype, device_mesh=self.mesh, placements=[Shard(0)])
 
     @property
     def replicated(self) -> bool:

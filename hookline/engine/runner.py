@@ -15,7 +15,7 @@ import torch
 from hookline.checkpoint import CheckpointStore, load_checkpoint
 from hookline.dist import connect
 from hookline.engine.agreement import SharedSeam
-from hookline.engine.capture import load_weights, own_rng, restore, restore_hooks, restore_rng
+from hookline.engine.capture import load_weights, of_this_process, restore, restore_hooks, restore_rng
 from hookline.engine.changes import configured
 from hookline.engine.cost_report import DEFAULT_BUDGET, as_share, check_budget, report
 from hookline.engine.dispatch import Order
@@ -195,6 +195,7 @@ class BaseRunner(HookHost):
 
     def continue_from(self, checkpoint: dict[str, Any]) -> None:
         """Put the run where a checkpoint was taken; training goes on from there with its next epoch, or rest of one."""
+        checkpoint = of_this_process(self, checkpoint)
         restore(self, checkpoint)
         self._resumed_from = checkpoint
         self._call_after_load(checkpoint)
@@ -250,14 +251,14 @@ class BaseRunner(HookHost):
         if self._resumed_from is not None:
             checkpoint, self._resumed_from = self._resumed_from, None
             restore_hooks(self, checkpoint)
-            restore_rng(own_rng(self, checkpoint))
+            restore_rng(checkpoint["rng"])
 
     def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
         with Run(self):
             for call in self.sites.before_run:
                 call(self)
             if self.load_from is not None and self.iter == 0:
-                self.load_weights(load_checkpoint(self.load_from))
+                self.load_weights(self._read(self.load_from))
             metrics = evaluate(self, mode)
             for call in self.sites.after_run:
                 call(self)
@@ -269,10 +270,10 @@ class BaseRunner(HookHost):
         if self.resume == "auto":
             checkpoint = self._newest()
         elif self.resume is not None:
-            checkpoint = load_checkpoint(self.resume)
+            checkpoint = self._read(self.resume)
         if checkpoint is None:
             if self.load_from is not None:
-                self.load_weights(load_checkpoint(self.load_from))
+                self.load_weights(self._read(self.load_from))
             return
         self.continue_from(checkpoint)
         self.logger.info("resumed at epoch %d, iteration %d", self.epoch + 1, self.iter)
@@ -281,7 +282,10 @@ class BaseRunner(HookHost):
         """The newest good checkpoint; the main process chooses for all."""
         found = self.store.latest() if self.is_main else None
         name = self.world.main_says("" if found is None else found.name)
-        return self.store.load(found or name) if name else None
+        return self.parallel.whole(self.store.load(found or name), self.store.directory) if name else None
+
+    def _read(self, path: str | Path) -> dict[str, Any]:
+        return self.parallel.whole(load_checkpoint(path), Path(path).parent)
 
     def _call_after_load(self, checkpoint: dict[str, Any]) -> None:
         self.checkpoint = checkpoint

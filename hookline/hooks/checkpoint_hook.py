@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from typing import Any
 
 import torch
 
-from hookline.checkpoint import INEXACT, CheckpointStore, Saver, check_name, publish, safe_name
+from hookline.checkpoint import INEXACT, CheckpointStore, Saver, check_name, is_finite, publish, safe_name
+from hookline.checkpoint.shards import PREFIX, split
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
 from hookline.engine.capture import capture
@@ -129,7 +131,9 @@ class CheckpointHook(BaseHook):
 
     def on_exception(self, runner: BaseRunner) -> None:
         self._saver.wait()
-        if runner.is_main and runner.iter:  # for looking at only: it is not the state between two iterations
+        if (
+            runner.is_main and runner.iter and runner.parallel.mesh is None
+        ):  # for looking at only: it is not the state between two iterations
             runner.store.save(capture(runner), "exception.pth", step=runner.iter, epoch=runner.epoch, tags=[INEXACT])
 
     def cleanup(self, runner: BaseRunner) -> None:
@@ -154,17 +158,24 @@ class CheckpointHook(BaseHook):
     def _write(self, checkpoint: dict[str, Any]) -> None:
         names, self._due = self._due, []
         runner = self.runner
-        if not runner.is_main:
-            return
         without = {name for name, wanted in (("optimizer", self.save_optimizer), ("scheduler", self.save_scheduler)) if not wanted}
         content = {key: value for key, value in checkpoint.items() if key not in without}
         self._drop_surplus()
         surplus, self._surplus = self._surplus, []
-        later = list(_unchanged_by_forward(runner)) if runner.sites.optimize else []
-        about = {"step": runner.iter, "epoch": runner.epoch, "metrics": dict(runner.metrics)}
-        self._saver.save(content, names, surplus=surplus, later=later, **about)
-        self._copying = True
+        about = {"step": runner.iter, "epoch": runner.epoch, "metrics": dict(runner.metrics), "surplus": surplus}
+        if runner.parallel.mesh is not None:
+            self._write_shards(content, names, about)
+        elif runner.is_main:
+            later = list(_unchanged_by_forward(runner)) if runner.sites.optimize else []
+            self._saver.save(content, names, later=later, **about)
+            self._copying = True
         self._saved_at = time.monotonic()
+
+    def _write_shards(self, content: dict[str, Any], names: list[str], about: dict[str, Any]) -> None:
+        world, (plain, shards) = self.runner.world, split(content)
+        told = world.gather_text(f"{is_finite([shard.to_local() for shard in shards.values()])} {secrets.token_hex(4)}")  # type: ignore[attr-defined]
+        about |= {"finite": all(text.startswith("True") for text in told), "directory": f"{PREFIX}{self.runner.iter}_{told[0][-8:]}"}
+        self._saver.save_shards(plain, shards, names, group=self.runner.parallel.save_group, main=world.is_main, **about)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)

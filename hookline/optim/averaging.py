@@ -46,7 +46,7 @@ class WeightAverage:
     def swap_in(self) -> None:
         """Let the model compute with the average, until `swap_out`."""
         if self._raw is None:
-            self._raw = [tensor.data for tensor in self.live]
+            self._raw = [tensor.detach().clone() if _is_sharded(tensor) else tensor.data for tensor in self.live]
             _point_to(self.live, self.average)
 
     def swap_out(self) -> None:
@@ -111,4 +111,12 @@ def _by_kind(live: list[Tensor], average: list[Tensor]) -> list[tuple[list[Tenso
 
 def _point_to(tensors: list[Tensor], contents: list[Tensor]) -> None:
     for tensor, content in zip(tensors, contents, strict=True):
-        tensor.data = content.to(tensor.device)
+        if _is_sharded(tensor):  # whoever shards it keeps the memory, too
+            with torch.no_grad():
+                tensor.copy_(content)
+        else:
+            tensor.data = content.to(tensor.device)
+
+
+def _is_sharded(tensor: Tensor) -> bool:
+    return hasattr(tensor, "full_tensor")

@@ -37,7 +37,9 @@ def runner(folder: Path, **options: Any) -> Runner:
     parts = {
         "train_loader": make_loader(data(), batch_size=batch_size // world, shuffle=True, seed=3),
         "val_loader": make_loader(data(val_samples), batch_size=8),
-        "optimizer": torch.optim.AdamW(model.parameters(), lr=0.01) if options.pop("adam", False) else torch.optim.SGD(model.parameters(), 0.1),
+        "optimizer": torch.optim.AdamW(model.parameters(), lr=0.01)
+        if options.pop("adam", False)
+        else torch.optim.SGD(model.parameters(), 0.1),
         "loss_fn": nn.CrossEntropyLoss(),
         "metrics": ["accuracy", "f1"],
         "max_epochs": 3,
@@ -101,8 +103,75 @@ def train_part(folder: Path, stop_at: int | None = None, **options: Any) -> dict
     hooks = [seen, *options.pop("hooks", [])] + ([StopAt(0, stop_at)] if stop_at else [])
     run = runner(folder, hooks=hooks, **options)
     run.train()
-    return {"seen": seen.seen, "iter": run.iter, "epoch": run.epoch, "inner": run.inner_iter, "stop": run.stop_reason, "weights": weights(run)}
+    return {
+        "seen": seen.seen,
+        "iter": run.iter,
+        "epoch": run.epoch,
+        "inner": run.inner_iter,
+        "stop": run.stop_reason,
+        "weights": weights(run),
+    }
 
 
 def train_with_trouble(folder: Path, kind: str, rank: int, iteration: int, timeout: float) -> None:
     runner(folder, hooks=[Trouble(kind, rank, iteration)], strategy={"type": "ddp", "timeout": timeout}).train()
+
+
+def talk(folder: Path, long: int = 0) -> dict[str, Any]:
+    """What the small messages between processes come to."""
+    from hookline.dist import connect
+
+    world = connect()
+    own = f"{world.rank}" * (long if world.rank else 1)
+    told = world.gather_text(own)
+    return {
+        "told": [len(text) for text in told],
+        "main": world.main_says(f"from {world.rank}"),
+        "agree": [world.all_agree(True), world.all_agree(world.rank == 0)],
+        "sum": world.sum([float(world.rank + 1), 0.5]),
+    }
+
+
+class Judged(TensorDataset):
+    """Data that judges predictions itself, and so must get all of them, in order."""
+
+    def evaluate(self, predictions: list[torch.Tensor]) -> dict[str, float]:
+        assert len(predictions) == len(self)
+        right = [int(prediction.argmax()) == int(target) for prediction, target in zip(predictions, self.tensors[1], strict=True)]
+        return {"judged": sum(right) / len(right), "first": float(right[0]), "last": float(right[-1])}
+
+
+class LocalMetric:
+    """A metric that knows nothing of other processes."""
+
+    def reset(self) -> None:
+        self.right = self.count = 0
+
+    def update(self, preds: torch.Tensor, targets: torch.Tensor) -> None:
+        self.right += int((preds.argmax(1) == targets).sum())
+        self.count += len(targets)
+
+    def compute(self) -> float:
+        return self.right / self.count
+
+
+def evaluate(folder: Path) -> dict[str, float]:
+    inputs, targets = data(51).tensors
+    run = runner(folder, val_loader=make_loader(Judged(inputs, targets), batch_size=8), metrics={"local": LocalMetric()})
+    return dict(run.validate())
+
+
+def statistics(folder: Path, hook: str | None = None) -> dict[str, Any]:
+    """The running statistics of batch norm after training."""
+    run = runner(folder, batch_norm=True, hooks=[{"type": hook}] if hook else [], max_epochs=1)
+    run.train()
+    return {"mean": run.model[1].running_mean.clone(), "var": run.model[1].running_var.clone(), "weights": weights(run)}
+
+
+def refused(folder: Path, **options: Any) -> str:
+    """What a run that cannot work says."""
+    try:
+        runner(folder, **options).train()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "nothing"

@@ -14,7 +14,9 @@ from typing import Any
 import torch
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["torch", "torch.distributed.fsdp", "torch.distributed.checkpoint", "torchmetrics", "hookline", "tests.dist.jobs"])
+CONTEXT.set_forkserver_preload(
+    ["torch", "torch.distributed.fsdp", "torch.distributed.checkpoint", "torchmetrics", "hookline", "tests.dist.jobs"]
+)
 
 
 class Job:

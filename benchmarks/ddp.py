@@ -1,0 +1,88 @@
+"""What a step of two processes costs: Hookline against DDP written by hand, in one run.
+
+    python benchmarks/ddp.py [--blocks 200] [--block 25] [--json FILE]
+
+Two gloo processes on this machine, a tiny MLP (32-64-10), batch 32 each, one thread each. Both contenders train at the same time
+in the same two processes and take turns of a few dozen milliseconds, in the same random order on both: what disturbs one disturbs
+the other. Wall time, since a step is mostly waiting for the other process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks.turns import TurnLoader, parts, ratio, take_turns
+from hookline import Runner
+from hookline.dist import connect, disconnect
+
+
+def by_hand(loader: TurnLoader, group: Any) -> None:
+    model, optimizer, loss_fn = parts()
+    model = DistributedDataParallel(model, process_group=group)
+    model.train()
+    for inputs, targets in loader:
+        loss = loss_fn(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def hookline(loader: TurnLoader, folder: str) -> None:
+    model, optimizer, loss_fn = parts()
+    Runner(model, train_loader=loader, optimizer=optimizer, loss_fn=loss_fn, max_epochs=1, work_dir=folder).train()
+
+
+def work(arguments: argparse.Namespace) -> None:
+    """One of the two processes."""
+    torch.set_num_threads(1)
+    random.seed(0)
+    logging.getLogger("hookline").addHandler(logging.NullHandler())
+    world = connect()
+    group = dist.new_group(backend="gloo")  # the contenders' collectives must not mix
+    with tempfile.TemporaryDirectory() as folder:
+        contenders = {
+            "by hand": lambda loader: by_hand(loader, group),
+            "hookline": lambda loader: hookline(loader, world.main_says(folder)),
+        }
+        times = take_turns(contenders, arguments.blocks, arguments.block, time.perf_counter)
+        world.barrier()
+    if world.is_main:
+        results = {name: ratio(values, times["by hand"]) for name, values in times.items()}
+        print(f"two gloo processes, tiny MLP 32-64-10, batch 32 each, torch {torch.__version__}; medians of {arguments.blocks} turns")
+        for name, row in results.items():
+            print(f"{name:12}{row['us']:9.1f} µs{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")
+        if arguments.json:
+            arguments.json.write_text(json.dumps(results, indent=2) + "\n")
+    disconnect()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--blocks", type=int, default=200)
+    parser.add_argument("--block", type=int, default=25, help="iterations in a turn")
+    parser.add_argument("--json", type=Path, help="also write the results here")
+    arguments = parser.parse_args()
+    if "RANK" in os.environ:
+        work(arguments)
+        return
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__, *sys.argv[1:]]
+    sys.exit(subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,127 @@
+"""Kill a random worker of a job again and again, let torchrun start it anew, and compare the end with a job that was left alone.
+
+    python scripts/kill_workers.py [--kills 30] [--seed 0]
+
+Two real processes under `hookline train --nproc 2 --max-restarts …`, with dropout, shuffling and averaged weights. Exit code 1
+if the job fails or ends differently.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from hookline.checkpoint import diff, load_checkpoint
+
+CONFIG = """
+seed: 3
+model: {type: cnn, dropout: 0.3}
+dataset: {type: digits}
+loader: {batch_size: 32}
+optimizer: {type: AdamW, lr: 0.001}
+training: {epochs: EPOCHS}
+hooks:
+  - {type: LoggerHook, interval: 5}
+  - {type: CheckpointHook, by_epoch: false, interval: 7, max_keep_ckpts: 2}
+  - {type: EMAHook, momentum: 0.99}
+"""
+OF_TIME = ("meta", "events", "by_rank")  # what differs between any two runs
+
+
+def start(folder: Path, name: str, restarts: int) -> subprocess.Popen[bytes]:
+    command = [
+        sys.executable,
+        "-m",
+        "hookline",
+        "train",
+        "config.yaml",
+        "--work-dir",
+        name,
+        "--nproc",
+        "2",
+        "--max-restarts",
+        str(restarts),
+    ]
+    log = open(folder / f"{name}.txt", "wb")  # noqa: SIM115  # the job's
+    return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def workers(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    try:
+        return [child for child in psutil.Process(job.pid).children() if "hookline" in " ".join(child.cmdline())]
+    except psutil.Error:
+        return []
+
+
+class Killer(threading.Thread):
+    """Kills one worker after another, at random moments of their lives."""
+
+    def __init__(self, job: subprocess.Popen[bytes], kills: int, seed: int, log: Path) -> None:
+        super().__init__(daemon=True)
+        self.job, self.left, self.random, self.log, self.killed = job, kills, random.Random(seed), log, []
+
+    def run(self) -> None:
+        seen: set[int] = set()
+        while self.left and self.job.poll() is None:
+            fresh = [process for process in workers(self.job) if process.pid not in seen]
+            if len(fresh) < 2:
+                time.sleep(0.05)
+                continue
+            seen |= {process.pid for process in fresh}
+            if self.random.random() < 0.9:  # one in ten dies before it trains
+                self._wait_for_progress()
+            time.sleep(self.random.uniform(0.0, 2.5))
+            victim = self.random.choice(fresh)
+            if victim.is_running() and self.job.poll() is None:
+                victim.kill()
+                self.left -= 1
+                self.killed.append(victim.pid)
+                print(f"kill {len(self.killed)}", flush=True)
+
+    def _wait_for_progress(self) -> None:
+        size, deadline = self._size(), time.monotonic() + 60
+        while self._size() == size and time.monotonic() < deadline and self.job.poll() is None:
+            time.sleep(0.05)
+
+    def _size(self) -> int:
+        return self.log.stat().st_size if self.log.exists() else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=150)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as path:
+        folder = Path(path)
+        (folder / "config.yaml").write_text(CONFIG.replace("EPOCHS", str(arguments.epochs)))
+        alone = start(folder, "alone", 0)
+        if alone.wait() != 0:
+            print((folder / "alone.txt").read_text()[-3000:])
+            return 1
+        job = start(folder, "killed", arguments.kills + 5)
+        killer = Killer(job, arguments.kills, arguments.seed, folder / "killed" / "log.jsonl")
+        killer.start()
+        code = job.wait()
+        print(f"{len(killer.killed)} kills, exit code {code}")
+        if code != 0:
+            print((folder / "killed.txt").read_text()[-3000:])
+            return 1
+        first, second = (load_checkpoint(folder / name / "last.pth") for name in ("alone", "killed"))
+        differences = [text for text in diff(first, second) if not text.startswith(OF_TIME)]
+        print("\n".join(differences) or "bit-identical: weights, average, optimizer, random numbers, position, hooks")
+        return 1 if differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""Models of which each process holds a part."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+
+import pytest
+import torch
+
+from hookline.checkpoint import CheckpointError, CheckpointStore
+from hookline.cli.main import main
+from tests.dist import jobs
+from tests.dist.processes import run_job
+
+pytestmark = pytest.mark.slow
+OPTIONS = {"adam": True, "batch_size": 8, "max_epochs": 2}
+SAVE = {"type": "CheckpointHook", "max_keep_ckpts": 1}
+
+
+def close(a, b):
+    return all(torch.allclose(a[name], b[name], atol=1e-5) for name in a)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run of two processes, stopped after its first epoch, with an average of the weights."""
+    folder = tmp_path_factory.mktemp("fsdp")
+    hooks = [SAVE, {"type": "EMAHook", "momentum": 0.9}, {"type": "StopAtHook", "epoch": 1}]
+    run_job(2, jobs.train, folder, strategy="fsdp", hooks=hooks, **OPTIONS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """The same, never interrupted, by one process that shards nothing."""
+    hooks = [SAVE, {"type": "EMAHook", "momentum": 0.9}]
+    return run_job(1, jobs.train, tmp_path_factory.mktemp("straight"), hooks=hooks, **OPTIONS)[0]
+
+
+@pytest.mark.parametrize(("count", "strategy"), [(2, "fsdp"), (1, "auto"), (2, "ddp")])
+def test_a_sharded_run_goes_on_sharded_or_whole_and_ends_as_one_that_was_never_either(tmp_path, folder, straight, count, strategy):
+    shutil.copytree(folder / "run", tmp_path / "run")
+    hooks = [SAVE, {"type": "EMAHook", "momentum": 0.9}]
+    results = run_job(count, jobs.train, tmp_path, strategy=strategy, hooks=hooks, resume="auto", **OPTIONS)
+    assert results[0]["iter"] == straight["iter"]
+    assert close(results[0]["weights"], straight["weights"])
+    assert results[0]["metrics"]["val_loss"] == pytest.approx(straight["metrics"]["val_loss"], abs=1e-5)
+
+
+def test_a_run_that_sharded_nothing_goes_on_sharded(tmp_path, straight):
+    hooks = [SAVE, {"type": "EMAHook", "momentum": 0.9}]
+    run_job(1, jobs.train, tmp_path, hooks=[*hooks, {"type": "StopAtHook", "epoch": 1}], **OPTIONS)
+    results = run_job(2, jobs.train, tmp_path, strategy="fsdp", hooks=hooks, resume="auto", **OPTIONS)
+    assert close(results[0]["weights"], straight["weights"])
+
+
+def test_only_the_shards_of_checkpoints_that_are_kept_stay(folder):
+    store = CheckpointStore(folder / "run")
+    used = {part.name.partition("/")[0] for entry in store.entries() for part in entry.parts}
+    assert used == {path.name for path in (folder / "run").glob("shards_*")}
+    assert len(used) >= 1
+
+
+def test_a_flipped_bit_in_a_shard_is_found(tmp_path, folder):
+    shutil.copytree(folder / "run", tmp_path / "run")
+    store = CheckpointStore(tmp_path / "run")
+    assert store.latest() is not None
+    for path in (tmp_path / "run").glob("shards_*/*.distcp"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    latest = store.find_latest()
+    assert latest.entry is None
+    assert all("checksum" in text for text in latest.skipped)
+
+
+def test_metadata_that_names_anything_else_is_refused(tmp_path):
+    from hookline.checkpoint.shard_files import read
+
+    class Evil:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "executed"), "w"))
+
+    (tmp_path / ".metadata").write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(CheckpointError, match="no business there"):
+        read(tmp_path, {"x": {"sharded": ["x", [1], "float32"]}}, lambda shape, dtype: torch.empty(shape, dtype=dtype), alone=True)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_mixed_precision_and_named_blocks(tmp_path):
+    strategy = {"type": "fsdp", "mixed_precision": "bfloat16", "wrap": ["Linear"]}
+    results = run_job(2, jobs.train, tmp_path, strategy=strategy, **OPTIONS)
+    assert results[0]["weights"]["0.weight"].dtype == torch.float32
+    assert results[0]["metrics"]["accuracy"] > 0.7
+
+
+def test_consolidated_it_is_one_file_that_a_run_can_go_on_from(tmp_path, folder, straight, capsys):
+    target = tmp_path / "whole.pth"
+    assert main(["ckpt", "consolidate", str(folder / "run" / "last.pth"), "-o", str(target)]) == 0
+    hooks = [SAVE, {"type": "EMAHook", "momentum": 0.9}]
+    (result,) = run_job(1, jobs.train, tmp_path, hooks=hooks, resume=str(target), **OPTIONS)
+    assert close(result["weights"], straight["weights"])
+    assert main(["ckpt", "verify", str(folder / "run")]) == 0
+    assert main(["ckpt", "diff", str(folder / "run" / "last.pth"), str(target)]) == 0

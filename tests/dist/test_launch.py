@@ -1,0 +1,80 @@
+"""What the environment says about a job."""
+
+from __future__ import annotations
+
+import pytest
+
+from hookline.dist import World, choose_strategy, find_launch
+from hookline.dist.launch import first_host, torchrun_command
+from hookline.errors import ConfigError, HooklineError
+
+TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
+SRUN = {
+    "SLURM_PROCID": "5",
+    "SLURM_STEP_NUM_TASKS": "16",
+    "SLURM_LOCALID": "1",
+    "SLURM_STEP_NODELIST": "gpu[003-004,9]",
+    "SLURM_JOB_ID": "70001",
+}
+
+
+def test_torchrun_is_understood():
+    assert find_launch(TORCHRUN) == (3, 8, 1, "node7", 29500)
+
+
+def test_srun_is_understood_without_torchrun():
+    assert find_launch(SRUN) == (5, 16, 1, "gpu003", 20000 + 70001 % 20000)
+    assert find_launch({**SRUN, "MASTER_ADDR": "other", "MASTER_PORT": "1234"}) == (5, 16, 1, "other", 1234)
+
+
+def test_a_batch_script_is_one_process_and_no_rank():
+    assert find_launch({"SLURM_PROCID": "0", "SLURM_NTASKS": "16", "SLURM_JOB_ID": "7"}) is None
+
+
+def test_without_either_there_is_no_job():
+    assert find_launch({}) is None
+
+
+def test_half_an_environment_is_told():
+    with pytest.raises(HooklineError, match="MASTER_ADDR and MASTER_PORT not: start the job with torchrun"):
+        find_launch({"RANK": "0", "WORLD_SIZE": "2"})
+    with pytest.raises(HooklineError, match="WORLD_SIZE must be a whole number, got 'two'"):
+        find_launch({**TORCHRUN, "WORLD_SIZE": "two"})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first"),
+    [("node1", "node1"), ("a,b", "a"), ("gpu[003-007,9],cpu1", "gpu003"), ("n[12]", "n12"), ("r[1-2]-x", "r1-x"), ("r[1-2]-x,y", "r1-x")],
+)
+def test_the_first_host_of_slurms_lists(nodes, first):
+    assert first_host(nodes) == first
+
+
+def test_torchrun_gets_our_command():
+    command = torchrun_command(4, ["train", "c.yaml"], max_restarts=2)
+    assert command[1:3] == ["-m", "torch.distributed.run"]
+    assert command[-4:] == ["-m", "hookline", "train", "c.yaml"]
+    assert "4" in command
+    assert "2" in command
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("dpp", "must be one of auto, single, ddp, fsdp, got 'dpp'; did you mean 'ddp'"),
+        ({"type": "ddp", "find_unused": True}, "ddp has no option 'find_unused'; did you mean 'find_unused_parameters'"),
+        ({"type": "fsdp", "wrapp": []}, "fsdp has no option 'wrapp'; did you mean 'wrap'"),
+        ({"type": "ddp", "timeout": 0}, "timeout must be a number of seconds above 0"),
+    ],
+)
+def test_a_strategy_that_makes_no_sense_is_told_with_the_nearest_name(given, told):
+    with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
+        choose_strategy(given, World(0, 2))
+
+
+def test_auto_is_what_the_number_of_processes_asks_for():
+    assert choose_strategy("auto", World()).kind == "single"
+    assert choose_strategy("auto", World(1, 2)).kind == "ddp"
+    assert choose_strategy("fsdp", World()).kind == "single"
+    with pytest.raises(ConfigError, match="this is one of 2 processes"):
+        choose_strategy("single", World(0, 2))
