@@ -62,9 +62,9 @@ class SharedSeam(Seam):
         elif write not in self._own_writes:
             self._own_writes.append(write)
 
-    def request_save_as(self, name: str | None) -> bool:
+    def request_save_as(self, name: str | None, local: bool) -> bool:
         """Note that this process wants a checkpoint of a name; False if all do, and it can be asked for at once."""
-        if self._asked_by_all():
+        if not local and self._asked_by_all():
             return False
         names = self._own.setdefault("saves", [])
         if name not in names:

@@ -28,7 +28,7 @@ class Parallel:
         compile: bool | Mapping[str, Any],
     ) -> None:
         self.strategy = choose_strategy(strategy, world)
-        self.several_optimizers = isinstance(optimizer, Mapping)
+        self._world, self._several_optimizers = world, isinstance(optimizer, Mapping)
         self.mesh: Any = None  # the processes that share parameters, where they are sharded
         self.model = _with_sync_bn(model) if sync_bn and world.size > 1 else model
         if compile:
@@ -40,11 +40,16 @@ class Parallel:
             self.save_group = new_save_group()
         self.called: nn.Module = self.model  # what a training step calls
 
-    def begin_training(self) -> None:
+    def begin_training(self, epoch_length: int | None) -> None:
+        """Get ready, on all processes; HooklineError if they could not train together."""
+        lengths = self._world.gather_text(str(epoch_length))
+        if len(set(lengths)) > 1:
+            told = ", ".join(f"{length} on process {rank}" for rank, length in enumerate(lengths))
+            raise HooklineError(f"train_loader has different numbers of batches ({told}), and all processes must have as many")
         if self.strategy.kind != "ddp" or any(isinstance(part, DistributedDataParallel) for part in self.model.modules()):
             return  # or the user has seen to it
         own_step = hasattr(self.model, "train_step")
-        if own_step and self.several_optimizers:
+        if own_step and self._several_optimizers:
             raise HooklineError(
                 "a model that steps several optimizers itself runs several backward passes a step, and DDP follows one: wrap its "
                 "parts in torch.nn.parallel.DistributedDataParallel when it is made, or start one process"

@@ -132,7 +132,7 @@ class BaseRunner(HookHost):
                 call(self)
             self._load()
             self._tell_what_cannot_resume()
-            self.parallel.begin_training()
+            self.parallel.begin_training(self.epoch_length)
             for call in sites.before_train:
                 call(self)
             step = make_step(self, "train_step")
@@ -167,12 +167,15 @@ class BaseRunner(HookHost):
         """Ask for a validation at the next seam."""
         self.seam.request_validate()
 
-    def request_save(self, name: str | None = None, *, write: Write | None = None) -> None:
-        """Ask for a checkpoint at the next seam: of a name, or the last one, or for a function of your own to write."""
+    def request_save(self, name: str | None = None, *, write: Write | None = None, local: bool = False) -> None:
+        """Ask for a checkpoint at the next seam: of a name, or the last one, or for a function of your own to write.
+
+        `local` says that this process alone asks, by its clock for example, even if the hook runs on all of them alike.
+        """
         if write is None:
             if self.saver is None:
                 raise HooklineError("request_save: nobody writes checkpoints here; register a CheckpointHook, or pass write=…")
-            if self.seam.request_save_as(name):
+            if self.seam.request_save_as(name, local):
                 return
             write = self.saver(name)
         self.seam.request_save(write)

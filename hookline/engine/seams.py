@@ -38,7 +38,7 @@ class Seam:
             self._writes.append(write)
         self.pending = True
 
-    def request_save_as(self, name: str | None) -> bool:
+    def request_save_as(self, name: str | None, local: bool) -> bool:
         """Note that a checkpoint of a name is wanted, where others have to agree first; False if it can be asked for at once."""
         return False
 

@@ -74,6 +74,7 @@ class CheckpointHook(BaseHook):
         self._surplus: list[str] = []
         self._copying = False  # whether a save may still read the weights
         self.leave_alone(*(["after_train_epoch"] if not self.by_epoch else ["after_train_iter"] if self.every is None else []))
+        self.leave_alone(*([] if self.sync_buffer else ["before_save_checkpoint"]))
         self.leave_alone(*([] if self.async_save else ["after_backward"]), *([] if self.save_on_exception else ["on_exception"]))
 
     def before_run(self, runner: BaseRunner) -> None:
@@ -107,13 +108,17 @@ class CheckpointHook(BaseHook):
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         due = not self.by_epoch and self.every_n_iters(runner, self.interval, self.save_begin)
-        on_time = self._seconds is not None and time.monotonic() - self._saved_at >= self._seconds
-        self._ask(runner, runner.iter + 1 if due else None, last=on_time or (not self.by_epoch and self.is_last_iter(runner)))
+        self._ask(runner, runner.iter + 1 if due else None, last=not self.by_epoch and self.is_last_iter(runner))
+        if self._seconds is not None and time.monotonic() - self._saved_at >= self._seconds:
+            runner.request_save(local=True)
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
         for metric, rule in self._best_metrics(runner):
             if runner.improved(metric, rule):
                 runner.request_save(f"best_{metric}")
+
+    def before_save_checkpoint(self, runner: BaseRunner) -> None:
+        average_buffers(runner.model)
 
     def after_backward(self, runner: BaseRunner) -> None:
         if self._copying:
@@ -152,8 +157,6 @@ class CheckpointHook(BaseHook):
             runner.request_save(write=self._write)
         if self.save_last and (number is not None or last):
             runner.request_save()
-        if self.sync_buffer and (number is not None or last):
-            average_buffers(runner.model)
 
     def _write(self, checkpoint: dict[str, Any]) -> None:
         names, self._due = self._due, []

@@ -175,3 +175,29 @@ def refused(folder: Path, **options: Any) -> str:
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "nothing"
+
+
+class Uneven:
+    """A loader that is longer on the first process."""
+
+    def __len__(self) -> int:
+        return 5 if os.environ["RANK"] == "0" else 4
+
+    def __iter__(self) -> Any:
+        inputs, targets = data(8).tensors
+        return iter([(inputs, targets)] * len(self))
+
+
+def uneven(folder: Path) -> str:
+    return refused(folder, train_loader=Uneven())
+
+
+def save_by_the_clock(folder: Path) -> int:
+    """How many checkpoints one process's clock has led to; the other one's never strikes."""
+    every = 0.2 if os.environ["RANK"] == "1" else 1000
+    hook = {"type": "CheckpointHook", "interval": -1, "every": every, "save_best": False}
+    run = runner(folder, max_epochs=300, hooks=[hook, {"type": "EvalHook", "interval": 1000}])
+    saves: list[int] = []
+    run.register_hook({"type": "LambdaHook", "after_save_checkpoint": lambda runner: saves.append(runner.iter)})
+    run.train()
+    return len(saves)

@@ -54,3 +54,13 @@ def test_compiled_weights_keep_their_names(tmp_path):
     first, second = run_job(2, jobs.train, tmp_path, compile={"backend": "eager"}, max_epochs=1)
     assert list(first["weights"]) == ["0.weight", "0.bias", "3.weight", "3.bias"]
     assert all(torch.equal(first["weights"][name], second["weights"][name]) for name in first["weights"])
+
+
+def test_loaders_of_different_length_are_refused_before_training(tmp_path):
+    for told in run_job(2, jobs.uneven, tmp_path):
+        assert "train_loader has different numbers of batches (5 on process 0, 4 on process 1)" in told
+
+
+def test_the_clock_of_one_process_saves_for_all(tmp_path):
+    first, second = run_job(2, jobs.save_by_the_clock, tmp_path)
+    assert first == second >= 1
