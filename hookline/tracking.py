@@ -149,8 +149,12 @@ class TrackerHook(BaseHook):
         if self._delivery is not None:
             return self._delivery
         fresh = begins_anew(runner)
+        note = runner.work_dir / f"{safe_name(self.name)}.run_id"  # for a run that is killed before its first checkpoint
+        if not fresh and not self.run_id and note.exists():
+            self.run_id = note.read_text(encoding="utf-8").strip()
         if fresh or not self.run_id:
             self.run_id = uuid.uuid4().hex
+        note.write_text(self.run_id, encoding="utf-8")
         backlog = Backlog(runner.work_dir / f"{safe_name(self.name)}.undelivered.jsonl", self.run_id)
         self._delivery = delivery = Delivery(self.name, lambda: self.open_writer(runner), backlog, slow=self.slow)
         runner.events.listeners.append(delivery)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import tempfile
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("TRACKIO_DIR", os.path.join(tempfile.gettempdir(), "hookline-tests-trackio"))  # it is read when that is imported
 settings.register_profile("hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 settings.load_profile("hookline")
 torch.set_num_threads(1)

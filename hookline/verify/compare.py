@@ -11,6 +11,7 @@ from hookline.checkpoint import CheckpointStore, diff
 # Clocks differ between any two runs, and so does where they lie.
 CLOCKS = ("time", "data_time", "eta", "wall_time")
 CLOCK_GROUPS = ("time/", "system/", "memory/", "throughput/")
+IDENTITIES = ("run_id", "task_id")  # under which trackers know a run
 
 
 def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
@@ -50,7 +51,7 @@ def _without_clocks(value: Any) -> Any:
 
 
 def _is_clock(name: str) -> bool:
-    return name in CLOCKS or any(word in name for word in ("seconds", "elapsed", "duration", "wall", "started"))
+    return name in (*CLOCKS, *IDENTITIES) or any(word in name for word in ("seconds", "elapsed", "duration", "wall", "started"))
 
 
 def _log(work_dir: Path) -> list[str]:

@@ -51,3 +51,11 @@ def test_a_resumed_run_goes_on_in_the_same_one(tmp_path, database):
     found = rows(database)
     assert len({name for name, _, _ in found}) == 1
     assert [step for _, step, metrics in found if "train/loss" in metrics] == [5, 10, 15, 20]
+
+
+def test_a_run_that_broke_off_before_its_first_checkpoint_goes_on_in_the_same_one(tmp_path, database):
+    hook = {"type": "TrackioHook", "project": "digits", "interval": 1}
+    with pytest.raises(RuntimeError):
+        image_run(tmp_path / "run", hook, BreakAt(3))
+    image_run(tmp_path / "run", hook, resume="auto")
+    assert len({name for name, _, _ in rows(database)}) == 1
