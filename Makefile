@@ -2,9 +2,11 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+COMPAT := .venv-compat
+COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compat.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test lint format check bench clean
+.PHONY: setup demo test test-compat compat-matrix lint format check bench docs clean
 
 # To use it: the package alone. To work on it: with the tools and everything that the tests talk to.
 setup: $(VENV)/.dev
@@ -26,6 +28,19 @@ demo: $(VENV)/.use
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
 
+# Callbacks of other frameworks: in an environment of its own, so that their packages stay out of the one that is worked in.
+test-compat: $(COMPAT)/.ready
+	$(COMPAT)/bin/python -m pytest tests/compat_foreign
+
+compat-matrix: $(COMPAT)/.ready
+	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest tests/compat_foreign
+
+$(COMPAT)/.ready: pyproject.toml constraints-compat.txt
+	test -x $(COMPAT)/bin/python || $(PYTHON) -m venv $(COMPAT)
+	$(COMPAT_PIP) -e '.[compat]'
+	$(COMPAT_PIP) --no-deps mosaicml
+	touch $@
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check hookline tests benchmarks
 	$(BIN)/ruff check hookline tests benchmarks
@@ -41,5 +56,13 @@ check: lint test
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/overhead.py
 
+# The documentation as a site, in site/; a warning (a link that leads nowhere, say) is an error.
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) runs build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(COMPAT) runs site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info

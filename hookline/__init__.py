@@ -28,6 +28,7 @@ _HOMES = {
     "HooklineError": "hookline.errors",
     "build_hook": "hookline.hooks",
     "build_hooks": "hookline.hooks",
+    "drive": "hookline.driving",
     "get_default_hooks": "hookline.hooks",
     "load_config": "hookline.config",
     "make_loader": "hookline.data",
@@ -36,6 +37,7 @@ _HOMES = {
 if TYPE_CHECKING:
     from hookline.config import load_config
     from hookline.data import DATASETS, make_loader
+    from hookline.driving import drive
     from hookline.engine import HOOKS, BaseHook, Hook, Interrupted, Priority, get_priority, state
     from hookline.errors import ConfigError, HooklineError
     from hookline.events import WRITERS
@@ -67,6 +69,7 @@ __all__ = [
     "__version__",
     "build_hook",
     "build_hooks",
+    "drive",
     "get_default_hooks",
     "get_priority",
     "load_config",

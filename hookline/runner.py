@@ -20,7 +20,7 @@ from hookline.metrics import build_metrics
 class Runner(BaseRunner):
     """Trains, validates and tests a model, with hooks.
 
-    `hooks` are added to the default ones (OptimizerHook, IterTimerHook, LoggerHook, EvalHook, CheckpointHook); a hook of the
+    `hooks` are added to the default ones (OptimizerHook, IterTimerHook, LoggerHook, EvalHook, CheckpointHook, ReportHook); a hook of the
     same class, or with the same owned site, takes a default one's place, and `drop_hooks` names those not wanted at all.
     With a `scheduler` (one, a list, or a dict of lists) there is a ParamSchedulerHook too, unless another hook steps it.
     `metrics` are objects by name, or names such as `["accuracy"]`. A plain DataLoader is replaced by one with the same data,

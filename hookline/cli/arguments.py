@@ -79,7 +79,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 def _without_ambiguity(argv: Sequence[str]) -> list[str]:
     """`--resume` may stand alone: an override behind it is an override, not the path of a checkpoint."""
     args = list(argv)
-    for index, (option, value) in enumerate(pairwise(argv)):
+    for index, (option, value) in enumerate(pairwise(argv) if "run-as" not in argv[:2] else ()):
         if option == "--resume" and re.match(r"\+?[\w.\[\]]+=", value) and not os.path.exists(value):
             args[index] = "--resume=auto"
     return args
@@ -101,7 +101,11 @@ def _train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", metavar="DEVICE", help="auto, cpu, cuda, cuda:1, …")
     parser.add_argument("--nproc", type=int, metavar="N", help="train in N processes of this machine, which torchrun starts")
     parser.add_argument(
-        "--max-restarts", type=int, default=0, metavar="N", help="with --nproc: start them anew so often if one fails, from the last checkpoint"
+        "--max-restarts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="with --nproc: start them anew so often if one fails, from the last checkpoint",
     )
 
 
@@ -149,10 +153,10 @@ def _show_config(parser: argparse.ArgumentParser) -> None:
 
 
 def _ckpt(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("ls", "show", "verify", "publish", "diff"), help="what to do")
+    parser.add_argument("action", choices=("ls", "show", "verify", "publish", "diff", "consolidate", "import"), help="what to do")
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a checkpoint, or a work directory; two of them for diff")
     parser.add_argument("--format", choices=("safetensors", "pth"), default="safetensors", help="to publish in (default: safetensors)")
-    parser.add_argument("-o", "--output", metavar="STEM", help="where to publish; a hash and the suffix are added")
+    parser.add_argument("-o", "--output", metavar="FILE", help="where to write; a published one gets a hash and a suffix")
     _json(parser)
 
 
@@ -199,6 +203,13 @@ def _new_hook(parser: argparse.ArgumentParser) -> None:
 
 def _init(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", nargs="?", default=".", help="where to start the project (default: here)")
+
+
+def _run_as(parser: argparse.ArgumentParser) -> None:
+    parser.usage = f"{parser.prog} mmengine|mmcv SCRIPT [ARGUMENTS ...]"
+    parser.add_argument("package", choices=("mmengine", "mmcv"), help="the name that is to mean Hookline's version")
+    parser.add_argument("script", metavar="SCRIPT", help="a Python file")
+    parser.add_argument("script_args", metavar="ARGUMENTS", nargs=argparse.REMAINDER, help="what the script is given")
 
 
 def _sites(parser: argparse.ArgumentParser) -> None:
@@ -267,13 +278,15 @@ Ctrl-C or SIGTERM finishes the iteration, saves and stops; a second one stops at
     ),
     "ckpt": Command(
         "hookline.cli.ckpt",
-        "list, show, verify, publish or compare checkpoints",
+        "list, show, verify, publish, compare or import checkpoints",
         """examples:
   hookline ckpt ls runs/digits                           names, epochs, sizes, metrics
   hookline ckpt show runs/digits/last.pth                what a file holds
   hookline ckpt verify runs/digits                       every checksum; exit code 1 if one is wrong
   hookline ckpt publish runs/digits/best_accuracy.pth    the weights alone (averaged ones if there are any)
-  hookline ckpt diff runs/a/last.pth runs/b/last.pth     what differs; exit code 1 if anything does""",
+  hookline ckpt diff runs/a/last.pth runs/b/last.pth     what differs; exit code 1 if anything does
+  hookline ckpt consolidate runs/large/last.pth          one file of a checkpoint whose parts were written by many processes
+  hookline ckpt import old/epoch_12.pth -o runs/new/last.pth    a checkpoint of MMEngine or MMCV, to resume from or to load""",
         _ckpt,
     ),
     "verify-resume": Command(
@@ -332,6 +345,13 @@ exit code: 0 nothing would go wrong, 1 something would, 2 the config itself is w
         """examples:
   hookline init my_project""",
         _init,
+    ),
+    "run-as": Command(
+        "hookline.cli.run_as",
+        "run a script for which `import mmengine` (or mmcv) gives Hookline's version of it",
+        """examples:
+  hookline run-as mmengine tools/train.py configs/my_config.py --work-dir runs/mine""",
+        _run_as,
     ),
     "sites": Command("hookline.cli.sites", "list all sites: the moments of a run at which hooks are called", "", _sites),
     "config": Command(

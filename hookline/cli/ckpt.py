@@ -1,8 +1,9 @@
-"""`hookline ckpt`: list, show, verify, publish and compare checkpoints."""
+"""`hookline ckpt`: list, show, verify, publish, compare, consolidate and import checkpoints."""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hookline.checkpoint import CheckpointError, CheckpointStore, diff, load_checkpoint, publish
+from hookline.checkpoint import CheckpointError, CheckpointStore, diff, load_whole, publish, write_checkpoint
 from hookline.cli.arguments import UsageError
 from hookline.cli.output import print_json, print_table
 from hookline.errors import dotted
@@ -22,7 +23,8 @@ def run(args: argparse.Namespace) -> int:
     wanted = 2 if args.action == "diff" else 1
     if len(paths) != wanted:
         raise UsageError(f"hookline ckpt {args.action} takes {wanted} path{'s' if wanted > 1 else ''}, got {len(paths)}")
-    return {"ls": _list, "show": _show, "verify": _verify, "publish": _publish, "diff": _diff}[args.action](args, paths)
+    actions = {"ls": _list, "show": _show, "verify": _verify, "publish": _publish, "diff": _diff, "consolidate": _consolidate}
+    return {**actions, "import": _import}[args.action](args, paths)
 
 
 def _list(args: argparse.Namespace, paths: list[Path]) -> int:
@@ -49,7 +51,7 @@ def _list(args: argparse.Namespace, paths: list[Path]) -> int:
 
 
 def _show(args: argparse.Namespace, paths: list[Path]) -> int:
-    content = dict(_describe(load_checkpoint(_file(paths[0]))))
+    content = dict(_describe(load_whole(_file(paths[0]))))
     if args.json:
         print_json(content)
     else:
@@ -76,12 +78,35 @@ def _verify(args: argparse.Namespace, paths: list[Path]) -> int:
 def _publish(args: argparse.Namespace, paths: list[Path]) -> int:
     source = _file(paths[0])
     target = Path(args.output) if args.output else source.with_suffix("")
-    print(publish(load_checkpoint(source), target, args.format))
+    print(publish(load_whole(source), target, args.format))
+    return 0
+
+
+def _consolidate(args: argparse.Namespace, paths: list[Path]) -> int:
+    source = _file(paths[0])
+    target = Path(args.output) if args.output else source.with_name(f"{source.stem}_whole.pth")
+    write_checkpoint(load_whole(source), target)
+    print(target)
+    return 0
+
+
+def _import(args: argparse.Namespace, paths: list[Path]) -> int:
+    unpickle, importing = (importlib.import_module(f"hookline.compat.{name}") for name in ("unpickle", "importing"))
+    checkpoint = importing.to_hookline(unpickle.load(paths[0]), str(paths[0]))
+    target = Path(args.output) if args.output else paths[0].with_name(f"{paths[0].stem}_hookline.pth")
+    store, meta = CheckpointStore(target.parent), checkpoint["meta"]
+    store.prepare()
+    try:
+        store.save(checkpoint, target.name, step=meta["iter"], epoch=meta["epoch"], tags=["imported"])
+    finally:
+        store.unlock()
+    average = ", the average apart from the weights" if "ema_state_dict" in checkpoint else ""
+    print(f"{target}: epoch {meta['epoch']}, iteration {meta['iter']}, from {meta['versions']['imported_from']}{average}")
     return 0
 
 
 def _diff(args: argparse.Namespace, paths: list[Path]) -> int:
-    differences = diff(*(load_checkpoint(_file(path)) for path in paths))
+    differences = diff(*(load_whole(_file(path)) for path in paths))
     print("\n".join(differences) if differences else "equal, bit for bit")
     return 1 if differences else 0
 

@@ -6,7 +6,7 @@ import inspect
 import textwrap
 from pathlib import Path
 
-from hookline.cli.hooks import default_of, doc_of, shown, sites_of, state_of, type_of
+from hookline.cli.hooks import default_of, doc_of, example, shown, sites_of, state_of, type_of
 from hookline.cli.output import priority_label
 from hookline.engine import HOOKS, SITES, BaseHook, sites
 from hookline.engine.arguments import ARGUMENTS
@@ -67,8 +67,10 @@ def hooks_page() -> str:
         "\n\n".join(
             [
                 "# All hooks",
-                "This page is made from the classes by `python -m hookline.cli.docs`; `hookline hooks NAME` prints the same with an\n"
-                "example. Besides its own parameters every hook takes `name`, `priority` and `frequency`.",
+                "This page is made from the classes by `python -m hookline.cli.docs`; `hookline hooks NAME` prints the same.\n"
+                "Besides its own parameters every hook takes `name`, `priority` and `frequency`. The examples give every parameter its\n"
+                "default, and `???` stands where a value must be given: leave out what you do not change. *Sites* are the\n"
+                "[moments](sites.md) at which a hook is called, *state* is what checkpoints keep of it.",
                 *(_hook_entry(cls, others[cls]) for cls in classes),
             ]
         )
@@ -78,15 +80,29 @@ def hooks_page() -> str:
 
 def _hook_entry(cls: type[BaseHook], other_names: list[str]) -> str:
     known = parameters(HOOKS.signature_of(cls)).known
+    defaults = {name: default_of(cls, parameter) for name, parameter in known.items()}
     rows = []
     for name, parameter in known.items():
         kind = type_of(parameter).replace("|", "\\|")
-        rows.append(f"| `{name}` | `{kind}` | {shown(default_of(cls, parameter)).removeprefix('= ')} |")
+        rows.append(f"| `{name}` | `{kind}` | {_cell(defaults[name])} |")
     table = ["| parameter | type | default |", "| --- | --- | --- |", *rows] if rows else ["It takes no parameters of its own."]
     facts = [f"Sites: {', '.join(f'`{site}`' for site in sites_of(cls))}.", f"Priority: {priority_label(cls.priority)}."]
     facts += [f"State: {', '.join(f'`{field}`' for field in state_of(cls))}."] if state_of(cls) else []
     facts += [f"Also known as {', '.join(f'`{name}`' for name in other_names)}."] if other_names else []
-    return "\n".join([f"## {cls.__name__}", "", doc_of(cls), "", *table, "", " ".join(facts)])
+    config = ["```yaml", example(cls.__name__, defaults).rstrip(), "```"]
+    return "\n".join([f"## {cls.__name__}", "", _escaped(doc_of(cls)), "", *table, "", "<br>\n".join(facts), "", *config])
+
+
+def _cell(default: object) -> str:
+    """A default in a table: as code, so that Markdown leaves it as it is."""
+    value = shown(default).removeprefix("= ")
+    return "**required**" if value == "required" else "`" + value.replace("|", "\\|") + "`"
+
+
+def _escaped(doc: str) -> str:
+    """A docstring as Markdown: `<metric>` outside of code would be taken for a tag."""
+    parts = doc.split("`")
+    return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
 
 
 PAGES = {Path("docs/sites.md"): sites_page, Path("docs/hooks-reference.md"): hooks_page}

@@ -52,7 +52,7 @@ def _describe(name: str, cls: type[BaseHook]) -> None:
     _section("priority", [(priority_label(cls.priority),)])
     _section("state that checkpoints keep", [(field,) for field in state_of(cls)])
     print("\nexample")
-    print(textwrap.indent(_example(name, defaults), "  "), end="")
+    print(textwrap.indent(example(name, defaults), "  "), end="")
 
 
 def _section(title: str, rows: list[tuple[str, ...]]) -> None:
@@ -97,7 +97,7 @@ def state_of(cls: type[BaseHook]) -> list[str]:
     return names if cls.state_dict is BaseHook.state_dict else [*names, "what its own state_dict() gives"]
 
 
-def _example(name: str, defaults: dict[str, Any]) -> str:
+def example(name: str, defaults: dict[str, Any]) -> str:
     """A config with every parameter; `???` stands where a value must be given."""
     hook = {"type": name} | {key: "???" if value is REQUIRED else value for key, value in defaults.items()}
     return yaml.dump({"hooks": [json.loads(json.dumps(hook, default=repr))]}, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)

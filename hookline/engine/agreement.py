@@ -87,6 +87,8 @@ class SharedSeam(Seam):
         self._due = True
 
     def settle(self, runner: BaseRunner) -> None:
+        while self._calls:  # first, for they may ask for something
+            self._calls.pop()()
         self._agree(runner)
         if self._validate:
             self.validate(runner)

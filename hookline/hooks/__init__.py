@@ -56,6 +56,7 @@ from hookline.hooks.param_scheduler_hook import ParamSchedulerHook
 from hookline.hooks.periodic_writer_hook import PeriodicWriterHook
 from hookline.hooks.precise_bn_hook import PreciseBNHook
 from hookline.hooks.profiler_hook import ProfilerHook
+from hookline.hooks.report_hook import ReportHook
 from hookline.hooks.rollback_hook import RollbackHook
 from hookline.hooks.run_trace_hook import RunTraceHook
 from hookline.hooks.runtime_info_hook import RuntimeInfoHook
@@ -70,6 +71,7 @@ from hookline.hooks.throughput_hook import ThroughputHook
 from hookline.hooks.time_limit_hook import TimeLimitHook
 from hookline.hooks.time_tracking_hook import TimeTrackingHook
 from hookline.hooks.trackio_hook import TrackioHook
+from hookline.hooks.uneven_batch_hook import UnevenBatchHook
 from hookline.hooks.visualization_hook import DetVisualizationHook, SegVisualizationHook, VisualizationHook
 from hookline.hooks.wandb_hook import WandbHook
 
@@ -126,6 +128,7 @@ __all__ = [
     "PreciseBNHook",
     "Priority",
     "ProfilerHook",
+    "ReportHook",
     "RollbackHook",
     "RunTraceHook",
     "RuntimeInfoHook",
@@ -144,6 +147,7 @@ __all__ = [
     "TimeLimitHook",
     "TimeTrackingHook",
     "TrackioHook",
+    "UnevenBatchHook",
     "VisualizationHook",
     "WandbHook",
     "build_hook",

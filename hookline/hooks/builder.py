@@ -10,7 +10,7 @@ from hookline.errors import ConfigError, Problem
 
 HIGHEST, VERY_HIGH, HIGH, ABOVE_NORMAL, NORMAL, BELOW_NORMAL, LOW, VERY_LOW, LOWEST = Priority
 
-DEFAULT_HOOKS = ("OptimizerHook", "IterTimerHook", "LoggerHook", "EvalHook", "CheckpointHook")
+DEFAULT_HOOKS = ("OptimizerHook", "IterTimerHook", "LoggerHook", "EvalHook", "CheckpointHook", "ReportHook")
 
 
 def build_hook(config: Mapping[str, Any] | BaseHook | str) -> BaseHook:

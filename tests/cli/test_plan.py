@@ -52,7 +52,7 @@ def test_every_hook_says_where_it_and_its_priority_come_from(tmp_path: Path, cap
         "type": "IterTimerHook",
         "priority": 10,
         "priority_from": "config",
-        "registered": 4,
+        "registered": 5,
         "origin": f"{config}:10",
     }
     assert hooks["IterTimerHook"]["priority_from"] == "config"  # said there, even if the class would say the same
@@ -65,8 +65,8 @@ def test_the_table_shows_sites_hooks_and_sources(tmp_path: Path, capsys: pytest.
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:2] == ["hook_order:", "nested"]
     first = next(index for index, line in enumerate(lines) if line[:1] == ["before_train_epoch"])
-    assert lines[first] == ["before_train_epoch", "1", "twin", "VERY_HIGH", "10", "(config)", "5", f"{config}:10"]
-    assert lines[first + 1] == ["2", "IterTimerHook", "LOW", "70", "(config)", "6", f"{config}:11"]
+    assert lines[first] == ["before_train_epoch", "1", "twin", "VERY_HIGH", "10", "(config)", "6", f"{config}:10"]
+    assert lines[first + 1] == ["2", "IterTimerHook", "LOW", "70", "(config)", "7", f"{config}:11"]
 
 
 def test_a_hook_that_sets_its_own_priority_and_one_without_sites_are_told(

@@ -25,6 +25,7 @@ from hookline.compat.dl_framework.trainers import BaseTrainer
 from hookline.compat.dl_framework.utils import load_config
 from hookline.engine import HOOKS
 from hookline.errors import ConfigError, RegistrationError
+from tests.compat.document_blocks import read_blocks
 
 # The blocks as they stand in the guide. ------------------------------------------------------------------------------
 
@@ -68,119 +69,16 @@ hooks:
     track_gpu_memory: true  # 是否监控GPU内存使用率
 """
 
-TRAIN_FROM_CONFIG = """\
-from dl_framework.trainers import BaseTrainer
-from dl_framework.utils import load_config
+BLOCKS = {heading.rpartition(" / ")[2]: text for heading, text in read_blocks("dl_framework").items()}
+CUSTOM_HOOK = BLOCKS["自定义Hook示例"]
+RUN: set[str] = set()
 
-# 加载配置
-config = load_config("config.yaml")
 
-# 创建训练器（会自动从配置中构建Hook）
-trainer = BaseTrainer(config)
+def runs(heading: str):
+    """Say which block a test runs; it is given the block's text."""
+    RUN.add(heading)
+    return pytest.mark.parametrize("block", [BLOCKS[heading]], ids=[heading])
 
-# 开始训练
-trainer.train()
-"""
-
-REGISTER_BY_HAND = """\
-from dl_framework.trainers import BaseTrainer
-from dl_framework.hooks import TimeTrackingHook, FeatureMapHook
-from dl_framework.utils import load_config
-
-# 加载配置
-config = load_config("config.yaml")
-
-# 创建训练器
-trainer = BaseTrainer(config)
-
-# 创建钩子
-time_hook = TimeTrackingHook({
-    'frequency': 1,
-    'log_to_file': True,
-    'log_path': 'custom_time_tracking.log'
-})
-
-# 注册钩子
-trainer.register_hook(time_hook)
-
-# 开始训练
-trainer.train()
-"""
-
-CUSTOM_HOOK = '''\
-from typing import Dict, Any
-import torch
-import torch.nn as nn
-
-from dl_framework.hooks import BaseHook
-from dl_framework.hooks.registry import HookRegistry
-
-@HookRegistry.register("MyCustomHook")
-class MyCustomHook(BaseHook):
-    """我的自定义钩子"""
-    
-    def __init__(self, config: Dict[str, Any] = None):
-        super().__init__(config)
-        # 初始化你的钩子
-        
-    def before_training(self, model: nn.Module) -> None:
-        logger = self.get_service("logger")
-        if logger:
-            logger.info("训练即将开始！")
-    
-    def after_epoch(self, epoch: int, model: nn.Module, metrics: Dict[str, float]) -> None:
-        # 获取服务
-        logger = self.get_service("logger")
-        visualizer = self.get_service("visualizer")
-        
-        # 实现你的逻辑
-        if logger:
-            logger.info(f"完成第 {epoch+1} 个epoch，指标: {metrics}")
-        
-        # 可选地使用可视化器
-        if visualizer:
-            visualizer.add_scalar('custom/metric', 0.5, epoch)
-'''
-
-LOOSE_AFTER_EPOCH = """\
-def after_epoch(self, epoch: int, model: nn.Module, metrics: Dict[str, float]) -> None:
-    logger = self.get_service("logger")
-    if logger:
-        logger.info("Epoch完成")
-"""
-
-CUSTOM_SERVICE = """\
-# 创建一个自定义服务
-import mlflow
-mlflow.set_tracking_uri("http://localhost:5000")
-
-# 将其注册到训练器
-trainer.register_service("mlflow", mlflow)
-
-# 然后在钩子中使用
-class MLFlowHook(BaseHook):
-    def after_epoch(self, epoch, model, metrics):
-        mlflow = self.get_service("mlflow")
-        if mlflow:
-            with mlflow.start_run():
-                for name, value in metrics.items():
-                    mlflow.log_metric(name, value, step=epoch)
-"""
-
-HOOK_CONFIG = """\
-# 每5步触发一次
-hook_config = {
-    'frequency': 5
-}
-"""
-
-LOOSE_SHOULD_TRIGGER = """\
-def should_trigger(self, step: int) -> bool:
-    # 只在前100步每步触发，之后每10步触发一次
-    if step < 100:
-        return True
-    return step % 10 == 0
-"""
 
 SERVICES = (
     "trainer", "config", "model", "train_loader", "val_loader", "optimizer", "scheduler", "device", "logger",
@@ -253,8 +151,9 @@ def test_the_config_file_of_the_guide_loads_as_it_stands(project):
     assert (monitor.frequency, monitor.interval) == (10, 2)
 
 
-def test_training_from_the_config_file(project):
-    trainer = execute(TRAIN_FROM_CONFIG)["trainer"]
+@runs("通过配置文件使用Hook")
+def test_training_from_the_config_file(block, project):
+    trainer = execute(block)["trainer"]
     experiment = project / "experiments/my_experiment"
     assert trainer.stop_reason == "reached max_epochs=1"
     assert "epoch 1/1 took" in (experiment / "time_tracking.log").read_text()
@@ -263,16 +162,18 @@ def test_training_from_the_config_file(project):
     assert set(trainer.metrics) == {"accuracy", "val_loss", "train_loss"}
 
 
-def test_registering_a_hook_by_hand(project):
-    execute(REGISTER_BY_HAND)
+@runs("在代码中手动注册Hook")
+def test_registering_a_hook_by_hand(block, project):
+    execute(block)
     experiment = project / "experiments/my_experiment"
     for name in ("time_tracking.log", "custom_time_tracking.log"):
         assert "epoch 1/1 took" in (experiment / name).read_text()
 
 
-def test_a_custom_hook_logs_and_records(trainer, caplog):
+@runs("自定义Hook示例")
+def test_a_custom_hook_logs_and_records(block, trainer, caplog):
     caplog.set_level(logging.INFO, "hookline")
-    trainer.register_hook(execute(CUSTOM_HOOK)["MyCustomHook"]())
+    trainer.register_hook(execute(block)["MyCustomHook"]())
     trainer.train()
     told = [message for message in caplog.messages if re.match("训练|完成", message)]
     assert told[0] == "训练即将开始！"
@@ -291,9 +192,10 @@ def test_a_config_finds_a_custom_hook_by_its_registered_name(tmp_path, monkeypat
     assert (hook.frequency, hook.priority) == (5, "LOW")
 
 
-def test_a_loose_hook_point_works_inside_of_a_class(trainer, caplog):
+@runs("服务注入")
+def test_a_loose_hook_point_works_inside_of_a_class(block, trainer, caplog):
     caplog.set_level(logging.INFO, "hookline")
-    trainer.register_hook(method_of_a_hook(LOOSE_AFTER_EPOCH, {})())
+    trainer.register_hook(method_of_a_hook(block, {})())
     trainer.train()
     assert caplog.messages.count("Epoch完成") == 2
 
@@ -336,22 +238,24 @@ def test_services_are_arguments_too_also_for_hooks_of_the_config(tmp_path, monke
     assert Path("elsewhere/last.pth").is_file()
 
 
-def test_the_frequency_of_a_hook_config_counts_steps(trainer):
+@runs("Hook频率控制")
+def test_the_frequency_of_a_hook_config_counts_steps(block, trainer):
     steps = []
 
     class Steps(BaseHook):
         def after_step(self, step):
             steps.append(step)
 
-    trainer.register_hook(Steps(execute(HOOK_CONFIG)["hook_config"]))
+    trainer.register_hook(Steps(execute(block)["hook_config"]))
     trainer.train()
     assert steps == list(range(0, trainer.iter, 5))
 
 
-def test_should_trigger_can_be_overridden(tmp_path, monkeypatch):
+@runs("Hook频率控制 (2)")
+def test_should_trigger_can_be_overridden(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     steps = []
-    hook = method_of_a_hook(LOOSE_SHOULD_TRIGGER, {"steps": steps}, "def after_step(self, step):\n    steps.append(step)\n")
+    hook = method_of_a_hook(block, {"steps": steps}, "def after_step(self, step):\n    steps.append(step)\n")
     trainer = BaseTrainer(small_config(training={"iters": 125}, loader={"batch_size": 16}))
     trainer.register_hook(hook())
     trainer.train()
@@ -402,10 +306,11 @@ def wait_until_healthy(url: str, server: subprocess.Popen, log: Path, seconds: f
 
 
 @pytest.mark.slow
-def test_a_custom_service_reaches_a_real_mlflow_server(trainer, mlflow_server, monkeypatch):
+@runs("注册自定义服务")
+def test_a_custom_service_reaches_a_real_mlflow_server(block, trainer, mlflow_server, monkeypatch):
     for name, value in {"NO_PROXY": "localhost,127.0.0.1", "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}.items():
         monkeypatch.setenv(name, value)
-    block = CUSTOM_SERVICE.replace("localhost:5000", f"localhost:{mlflow_server}")
+    block = block.replace("localhost:5000", f"localhost:{mlflow_server}")
     names = execute(block, {"__name__": "guide", "trainer": trainer, "BaseHook": BaseHook})
     trainer.register_hook(names["MLFlowHook"]())
     seen = []
@@ -419,6 +324,11 @@ def test_a_custom_service_reaches_a_real_mlflow_server(trainer, mlflow_server, m
     runs = names["mlflow"].MlflowClient().search_runs(["0"], order_by=["attributes.start_time ASC"])
     assert [pytest.approx(run.data.metrics) for run in runs] == seen
     assert set(seen[0]) == {"accuracy", "val_loss", "train_loss"}
+
+
+def test_every_python_block_of_the_guide_is_run_by_a_test_with_its_heading():
+    assert set(BLOCKS) == RUN
+    assert len(BLOCKS) == 7
 
 
 # The rest of the interface. ------------------------------------------------------------------------------------------
@@ -577,3 +487,19 @@ def test_a_resumed_training_has_the_same_metrics_as_one_in_one_go(tmp_path, monk
     BaseTrainer({**config, "training": {"iters": 25}}).train()
     resumed = BaseTrainer({**config, "training": {"iters": 40}, "resume": "auto"}).train()
     assert resumed.metrics["train_loss"] == whole.metrics["train_loss"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "hint"),
+    [
+        ("hookline.compat.dl_framework", "trainer", "did you mean 'trainers'"),
+        ("hookline.compat.dl_framework.trainers", "BaseTrainr", "did you mean 'BaseTrainer'"),
+        ("hookline.compat.dl_framework.hooks", "TimeTrackHook", "did you mean 'TimeTrackingHook'"),
+        ("hookline.compat.dl_framework.hooks.registry", "HookRegister", "did you mean 'HookRegistry'"),
+        ("hookline.compat.dl_framework.utils", "load_cfg", "did you mean 'load_config'"),
+    ],
+)
+def test_a_name_that_is_not_covered_is_named_with_the_nearest_there_is(module, name, hint):
+    original = module.removeprefix("hookline.compat.")
+    with pytest.raises(ImportError, match=rf"{original}\.{name} is not covered.*{hint}"):
+        exec(f"from {module} import {name}")  # noqa: S102

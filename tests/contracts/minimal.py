@@ -38,6 +38,7 @@ OBSERVERS = {
     "IterTimerHook",
     "LoggerHook",
     "PeriodicWriterHook",
+    "ReportHook",
     "SystemMonitorHook",
     "TensorBoardHook",
     "TextLoggerHook",

@@ -1,46 +1,91 @@
 """Every snippet in the documents runs.
 
-Blocks of a page share a directory and, if they are Python, a namespace. ```python is executed; ```yaml that begins with
-`# file: NAME` is written there; `$ hookline …` lines of ```console blocks are run.
+Blocks of a page share a directory and, if they are Python, a namespace. ```python is executed; ```python and ```yaml that begin
+with `# file: NAME` are written there instead; `$ hookline …` and `$ python NAME …` lines of ```console blocks are run.
 """
 
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import sys
 import types
 from pathlib import Path
 
 import pytest
+import yaml
 
 from hookline.cli.main import main
+from hookline.engine import HOOKS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "README.zh.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "zh").glob("*.md")),
+    *sorted((ROOT / "examples").rglob("*.md")),
+]
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# file: (\S+)\n")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_all_snippets_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
     module = types.ModuleType("snippet")
     monkeypatch.setitem(sys.modules, "snippet", module)  # where dataclasses look their module up
-    for language, text in BLOCK.findall(page.read_text(encoding="utf-8")):
-        if language == "python":
-            exec(compile(text, f"{page.name}", "exec"), vars(module))  # noqa: S102  # our own documents
-        elif language == "yaml" and text.startswith("# file: "):
-            Path(text.split("\n", 1)[0].removeprefix("# file: ")).write_text(text)
-        elif language == "console":
-            for line in re.findall(r"^\$ hookline (.*)$", text, re.MULTILINE):
-                assert main(shlex.split(line, comments=True)) == 0, line
+    before = set(sys.modules)
+    try:
+        for language, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+            run_block(language, text, page, vars(module))
+    finally:
+        for name in set(sys.modules) - before:  # files of a page, which another page may have under the same name
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+                del sys.modules[name]
 
 
-@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs" / "decisions").glob("*.md"))], ids=lambda page: page.name)
-def test_links_to_files_hold(page):
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+def run_block(language: str, text: str, page: Path, namespace: dict) -> None:
+    file = FILE.match(text)
+    if file and language in ("python", "yaml"):
+        Path(file[1]).write_text(text, encoding="utf-8")
+    elif language == "python":
+        exec(compile(text, page.name, "exec"), namespace)  # noqa: S102  # our own documents
+    elif language == "console":
+        for line in re.findall(r"^\$ ((?:hookline|python) .*)$", text, re.MULTILINE):
+            run_command(shlex.split(line, comments=True))
+
+
+def run_command(words: list[str]) -> None:
+    if words[0] == "hookline":
+        assert main(words[1:]) == 0, words
+    else:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "argv", words[1:])
+            runpy.run_path(words[1], run_name="__main__")
+
+
+@pytest.mark.parametrize("page", [*PAGES, *DECISIONS], ids=name_of)
+def test_links_hold(page):
+    for path, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
+        if "://" in path:
+            continue
+        target = page.parent / path if path else page
+        assert target.exists(), path
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors_of(target), f"{path}#{anchor}"
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that headings get on the site and on GitHub."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
 
 
 def test_commands_that_begin_with_make_are_targets():
@@ -48,3 +93,22 @@ def test_commands_that_begin_with_make_are_targets():
     for page in PAGES:
         for name in re.findall(r"(?:^|`)make ([\w-]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
             assert name in targets, (page.name, name)
+
+
+def test_every_page_is_in_the_navigation():
+    config = re.sub(r"!!python/name:\S+?(?=[}\s])", "x", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    text = yaml.dump(yaml.safe_load(config)["nav"], allow_unicode=True)
+    for page in [*(ROOT / "docs").rglob("*.md")]:
+        assert page.relative_to(ROOT / "docs").as_posix() in text
+
+
+def test_the_examples_of_the_reference_name_every_parameter_with_a_value_that_fits():
+    text = (ROOT / "docs" / "hooks-reference.md").read_text(encoding="utf-8")
+    configs = [
+        config for block in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL) for config in yaml.safe_load(block)["hooks"]
+    ]
+    assert len(configs) > 40
+    for config in configs:
+        given = {key: value for key, value in config.items() if value != "???"}
+        problems = [str(problem) for problem in HOOKS.check(given, frozenset(config))]
+        assert not problems, config["type"]

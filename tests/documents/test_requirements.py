@@ -132,4 +132,4 @@ def test_the_priorities_are_those_of_the_tables():
 
 def test_the_default_hooks_can_be_had():
     names = [type(hook).__name__ for hook in builder.get_default_hooks()]
-    assert names == ["OptimizerHook", "IterTimerHook", "LoggerHook", "EvalHook", "CheckpointHook"]
+    assert names == ["OptimizerHook", "IterTimerHook", "LoggerHook", "EvalHook", "CheckpointHook", "ReportHook"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.compat.dl_framework.visualizer import Visualizer
+from hookline.compat.missing import not_covered
 from hookline.config import build, load_config
 from hookline.engine import BaseHook, BaseRunner, Metrics, state
 from hookline.engine.registration import HookOrConfig
@@ -70,3 +71,6 @@ class EpochMetricsHook(BaseHook):
 
     def after_epoch(self, runner: BaseRunner) -> None:
         runner.metrics["train_loss"] = float(self.total) / self.count
+
+
+__getattr__ = not_covered(__name__, ["BaseTrainer"])

@@ -1,5 +1,8 @@
 """Loading a config; the same keys mean the same as everywhere in Hookline."""
 
+from hookline.compat.missing import not_covered
 from hookline.config import load_config
 
 __all__ = ["load_config"]
+
+__getattr__ = not_covered(__name__, __all__)

@@ -1,0 +1,114 @@
+"""Our hooks in Lightning's Trainer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lightning.pytorch import Callback
+
+from hookline.driving import Drive
+from hookline.engine import BaseRunner
+from hookline.engine.capture import COUNTERS
+from hookline.engine.registration import HookOrConfig
+
+
+class HooklineCallback(Callback):  # type: ignore[misc]
+    """`Trainer(callbacks=[HooklineCallback([EMAHook(), …])])`: the hooks run as in a Runner, with the Trainer's loop.
+
+    `runner` is what they see. Its metrics are those that the module logs, and a hook's wish to stop becomes `trainer.should_stop`.
+    The state of the hooks goes into the Trainer's checkpoints. Files of hooks go to `work_dir`, by default below the Trainer's
+    folder. The Trainer steps and validates: hooks that do that (OptimizerHook, EvalHook, schedules) are not for here.
+    """
+
+    def __init__(self, hooks: Iterable[HookOrConfig], work_dir: Any = None) -> None:
+        self.hooks = list(hooks)
+        self.work_dir = work_dir
+        self.runner: BaseRunner = None  # type: ignore[assignment]  # made when the fit begins
+        self._loaded: dict[str, Any] = {}
+
+    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
+        length = trainer.num_training_batches
+        by_steps = trainer.max_epochs is None or trainer.max_epochs < 0
+        self.runner = BaseRunner(
+            pl_module,
+            optimizer=trainer.optimizers[0] if len(trainer.optimizers) == 1 else None,
+            hooks=self.hooks,
+            max_epochs=None if by_steps else trainer.max_epochs,
+            max_iters=trainer.max_steps if by_steps and trainer.max_steps > 0 else None,
+            work_dir=self.work_dir or f"{trainer.default_root_dir}/hookline",
+            device=pl_module.device,
+        )
+        if isinstance(length, int):
+            self.runner.epoch_length = length
+            self.runner.max_iters = None if by_steps else length * trainer.max_epochs
+        self._drive = Drive(self.runner, signals=False, validated=bool(trainer.enable_validation))
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self._drive.__enter__()
+        for name in COUNTERS:
+            setattr(self.runner, name, self._loaded.get(name, 0))
+        for hook in self.runner.hooks:
+            if hook.name in self._loaded.get("hooks", {}):
+                hook.load_state_dict(self._loaded["hooks"][hook.name])
+        self._drive.watch_optimizer(before=False)  # its steps begin before the backward pass, which is a part of them there
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        self._drive.begin_epoch()
+
+    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        self._drive.begin_batch(batch)
+
+    def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
+        self._drive.loss(loss)
+
+    def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
+        self._drive.after_backward()
+
+    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        last = bool(trainer.is_last_batch)
+        going_on = self._drive.end_batch(last=last)
+        if last:
+            self._drive.end_training_part()
+        self._stop(trainer, going_on)
+
+    def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
+        if self._fits(trainer):
+            self._drive.begin_validation()
+
+    def on_validation_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    ) -> None:
+        if self._fits(trainer):
+            self.runner.call_hook("after_val_iter", batch_idx=batch_idx, batch=batch)
+
+    def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
+        if self._fits(trainer):
+            self._drive.end_validation(trainer.callback_metrics)
+
+    def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+        self._stop(trainer, self._drive.end_epoch(training_part=False))
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self._drive.__exit__(None, None, None)
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        if self.runner is not None and self.runner.running:
+            self._drive.__exit__(type(exception), exception, exception.__traceback__)
+
+    def state_dict(self) -> dict[str, Any]:
+        if self.runner is None:
+            return {}
+        counters = {name: getattr(self.runner, name) for name in COUNTERS}
+        return {**counters, "hooks": {hook.name: state for hook in self.runner.hooks if (state := hook.state_dict())}}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._loaded = state_dict
+
+    def _fits(self, trainer: Any) -> bool:
+        """Whether this is a validation inside of a fit, and not the trial run before it."""
+        return self.runner is not None and self.runner.running and not trainer.sanity_checking
+
+    def _stop(self, trainer: Any, going_on: bool) -> None:
+        if not going_on:
+            trainer.should_stop = True

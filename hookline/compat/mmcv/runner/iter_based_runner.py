@@ -1,0 +1,146 @@
+"""The runner that counts iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from hookline.compat.mmcv.runner.base_runner import BaseRunner
+from hookline.compat.mmcv.runner.builder import RUNNERS
+from hookline.compat.mmcv.runner.hooks.iter_timer import IterTimerHook
+from hookline.compat.mmcv.runner.position import Epoch
+from hookline.compat.mmcv.runner.saving import LATEST
+from hookline.signature import parameters
+
+
+class IterLoader:
+    """A loader that begins anew when it is through; `epoch` counts how often."""
+
+    def __init__(self, dataloader: Any, place: dict[str, Any] | None = None) -> None:
+        self._dataloader = dataloader
+        self._epoch = 0 if place is None else int(place["epoch"])
+        if self._epoch:
+            self._tell_sampler()
+        self.iter_loader = Epoch(dataloader, place)
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    def __next__(self) -> Any:
+        try:
+            return next(self.iter_loader)
+        except StopIteration:
+            self._epoch += 1
+            self._tell_sampler()
+            self.iter_loader = Epoch(self._dataloader)
+            return next(self.iter_loader)
+
+    def __len__(self) -> int:
+        return len(self._dataloader)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._dataloader, name)
+
+    def place(self) -> dict[str, Any]:
+        return {"epoch": self._epoch, **self.iter_loader.place(self.iter_loader.position)}
+
+    def _tell_sampler(self) -> None:
+        sampler: Any = getattr(self._dataloader, "sampler", None)
+        if hasattr(sampler, "set_epoch"):
+            sampler.set_epoch(self._epoch)
+
+
+@RUNNERS.register_module()
+class IterBasedRunner(BaseRunner):
+    """Runs `workflow`, such as `[('train', 100), ('val', 10)]` in iterations, until `max_iters` of training are done."""
+
+    _loaders: list[IterLoader] = []
+
+    def train(self, data_loader: Any, **kwargs: Any) -> None:  # type: ignore[override]
+        self.model.train()
+        self.mode, self.data_loader, self.epoch = "train", data_loader, data_loader.epoch
+        self.data_batch = data_batch = next(data_loader)
+        self.call_hook("before_train_iter")
+        self.run_iter(data_batch, train_mode=True, **kwargs)
+        self.call_hook("after_train_iter")
+        del self.data_batch
+        self.inner_iter += 1
+        self.iter += 1
+
+    @torch.no_grad()
+    def val(self, data_loader: Any, **kwargs: Any) -> None:
+        self.model.eval()
+        self.mode, self.data_loader = "val", data_loader
+        self.data_batch = data_batch = next(data_loader)
+        self.call_hook("before_val_iter")
+        step: Any = self.model.val_step
+        optimizer = [self.optimizer] if len(parameters(step).required()) > 1 else []  # MMCV passes none here
+        self.take_outputs(step(data_batch, *optimizer, **kwargs))
+        self.call_hook("after_val_iter")
+        del self.data_batch
+        self.inner_iter += 1
+
+    def run(self, data_loaders: list[Any], workflow: list[tuple[str, int]], max_iters: int | None = None, **kwargs: Any) -> None:
+        """Train, and what else the workflow has, to the end or until a hook asks to stop."""
+        self.max_iters = max_iters if max_iters is not None else self.max_iters
+        if self.max_iters is None:
+            raise ValueError("max_iters must be specified during instantiation")
+        self.logger.info("workflow: %s, max: %d iters", workflow, self.max_iters)
+        self._run(data_loaders, workflow, lambda: self._loop(data_loaders, workflow, kwargs))
+
+    def save_checkpoint(
+        self,
+        out_dir: str,
+        filename_tmpl: str = "iter_{}.pth",
+        meta: dict[str, Any] | None = None,
+        save_optimizer: bool = True,
+        create_symlink: bool = True,
+    ) -> None:
+        """Save here and now; `latest.pth` is the same file, unless `create_symlink` is false."""
+        names = [filename_tmpl.format(self.iter + 1), *([LATEST] if create_symlink else [])]
+        self.saving.now(out_dir, names, save_optimizer, meta or {})
+
+    def register_training_hooks(
+        self,
+        lr_config: Any,
+        optimizer_config: Any = None,
+        checkpoint_config: Any = None,
+        log_config: Any = None,
+        momentum_config: Any = None,
+        timer_config: Any = None,
+        custom_hooks_config: Any = None,
+    ) -> None:
+        """The default hooks, counting iterations unless they say otherwise."""
+        if isinstance(log_config, dict):
+            hooks = [{"by_epoch": False, **info} if isinstance(info, dict) else info for info in log_config["hooks"]]
+            log_config = {**log_config, "hooks": hooks}
+        super().register_training_hooks(
+            _by_iteration(lr_config), optimizer_config, _by_iteration(checkpoint_config), log_config, _by_iteration(momentum_config),
+            timer_config or IterTimerHook(), custom_hooks_config,
+        )  # fmt: skip
+
+    def place(self) -> dict[str, Any]:
+        return {**super().place(), "loaders": [loader.place() for loader in self._loaders]}
+
+    def _within(self) -> int:
+        return self.inner_iter
+
+    def _loop(self, data_loaders: list[Any], workflow: list[tuple[str, int]], kwargs: dict[str, Any]) -> None:
+        places = self._continue_at.get("loaders", [])
+        places = places if len(places) == len(data_loaders) else [None] * len(data_loaders)
+        self._loaders = [IterLoader(loader, place) for loader, place in zip(data_loaders, places, strict=True)]
+        self.data_loader = self._loaders[0]
+        self.call_hook("before_epoch")
+        self.finish_resume()
+        for index, mode in self._entries(workflow, lambda: self.iter < self.max_iters):  # type: ignore[operator]
+            self.inner_iter = self.flow[1]
+            getattr(self, mode)(self._loaders[index], **kwargs)
+        self.call_hook("after_epoch")
+
+
+def _by_iteration(config: Any) -> Any:
+    return {"by_epoch": False, **config} if isinstance(config, dict) else config

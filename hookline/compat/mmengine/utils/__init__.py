@@ -1,0 +1,142 @@
+"""`mmengine.utils`: the small helpers that hooks, models and configs use."""
+
+from __future__ import annotations
+
+import os
+import os.path as osp
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
+from pathlib import Path
+from typing import Any
+
+from hookline.compat.missing import not_covered
+from hookline.compat.mmengine.utils.manager import ManagerMeta, ManagerMixin
+from hookline.compat.mmengine.utils.modules import get_object_from_string, import_modules_from_strings
+
+
+def is_seq_of(seq: Any, expected_type: Any, seq_type: Any = None) -> bool:
+    """Whether it is a sequence of items of a type."""
+    return isinstance(seq, seq_type or Sequence) and all(isinstance(item, expected_type) for item in seq)
+
+
+def is_list_of(seq: Any, expected_type: Any) -> bool:
+    return is_seq_of(seq, expected_type, seq_type=list)
+
+
+def is_tuple_of(seq: Any, expected_type: Any) -> bool:
+    return is_seq_of(seq, expected_type, seq_type=tuple)
+
+
+def is_str(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def is_method_overridden(method: str, base_class: type, derived_class: Any) -> bool:
+    """Whether a class, or the class of an instance, has its own version of a base class's method."""
+    derived = derived_class if isinstance(derived_class, type) else type(derived_class)
+    return bool(getattr(derived, method) != getattr(base_class, method))
+
+
+def has_method(obj: object, method: str) -> bool:
+    return callable(getattr(obj, method, None))
+
+
+def apply_to(data: Any, expr: Callable[[Any], bool], apply_func: Callable[[Any], Any]) -> Any:
+    """A nested structure with a function applied to those of its parts that satisfy a condition."""
+    if expr(data):
+        return apply_func(data)
+    if isinstance(data, dict):
+        return type(data)((key, apply_to(value, expr, apply_func)) for key, value in data.items())
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(apply_to(item, expr, apply_func) for item in data))
+    if isinstance(data, (list, tuple)):
+        return type(data)(apply_to(item, expr, apply_func) for item in data)
+    return data
+
+
+def mkdir_or_exist(dir_name: str | Path, mode: int = 0o777) -> None:
+    if dir_name != "":
+        os.makedirs(osp.expanduser(dir_name), mode=mode, exist_ok=True)
+
+
+def check_file_exist(filename: str | Path, msg_tmpl: str = 'file "{}" does not exist') -> None:
+    if not osp.isfile(filename):
+        raise FileNotFoundError(msg_tmpl.format(filename))
+
+
+def is_abs(path: str) -> bool:
+    return osp.isabs(path) or path.startswith(("http://", "https://", "s3://"))
+
+
+def scandir(dir_path: str | Path, suffix: str | tuple[str, ...] | None = None, recursive: bool = False) -> Iterator[str]:
+    """The files of a directory, by paths relative to it; hidden ones left out."""
+    root = Path(dir_path)
+    for path in sorted(root.rglob("*") if recursive else root.glob("*")):
+        if path.is_file() and not path.name.startswith(".") and (suffix is None or path.name.endswith(suffix)):
+            yield str(path.relative_to(root))
+
+
+def slice_list(in_list: list[Any], lens: int | list[int]) -> list[list[Any]]:
+    """A list cut into pieces of given lengths."""
+    lengths = [lens] * (len(in_list) // lens) if isinstance(lens, int) else lens
+    if sum(lengths) != len(in_list):
+        raise ValueError(f"sum of lens and list length does not match: {sum(lengths)} != {len(in_list)}")
+    rest = iter(in_list)
+    return [[next(rest) for _ in range(length)] for length in lengths]
+
+
+def concat_list(in_list: list[list[Any]]) -> list[Any]:
+    return [item for part in in_list for item in part]
+
+
+def to_ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
+    return lambda value: tuple(value) if isinstance(value, (list, tuple)) else tuple(repeat(value, n))
+
+
+to_1tuple, to_2tuple, to_3tuple, to_4tuple = (to_ntuple(n) for n in range(1, 5))
+
+
+def digit_version(version_str: str, length: int = 4) -> tuple[int, ...]:
+    """A version as a tuple that compares as versions do: `1.10.0rc1` comes before `1.10.0`."""
+    from packaging.version import parse
+
+    version = parse(version_str)
+    release = [*version.release, 0, 0, 0, 0][:length]
+    if version.is_prerelease:
+        kind, number = version.pre or ("dev", version.dev or 0)
+        return (*release, {"dev": -4, "a": -3, "b": -2, "rc": -1}[kind], number)
+    return (*release, 1, version.post) if version.is_postrelease and version.post is not None else (*release, 0, 0)
+
+
+def get_git_hash(fallback: str = "unknown", digits: int | None = None) -> str:
+    """Nothing: this is no checkout of MMEngine."""
+    return ""
+
+
+__all__ = [
+    "ManagerMeta",
+    "ManagerMixin",
+    "apply_to",
+    "check_file_exist",
+    "concat_list",
+    "digit_version",
+    "get_git_hash",
+    "get_object_from_string",
+    "has_method",
+    "import_modules_from_strings",
+    "is_abs",
+    "is_list_of",
+    "is_method_overridden",
+    "is_seq_of",
+    "is_str",
+    "is_tuple_of",
+    "mkdir_or_exist",
+    "scandir",
+    "slice_list",
+    "to_1tuple",
+    "to_2tuple",
+    "to_3tuple",
+    "to_4tuple",
+    "to_ntuple",
+]
+__getattr__ = not_covered(__name__, __all__)

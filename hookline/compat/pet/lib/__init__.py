@@ -1,0 +1,1 @@
+"""The part of Pet that its document on hooks is about."""

@@ -1,0 +1,1 @@
+"""Hooks, events, timers and what they need, by Pet's module names."""

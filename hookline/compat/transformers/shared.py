@@ -1,0 +1,109 @@
+"""What all callbacks of Hugging Face's kind share in one run: TrainingArguments, TrainerState and TrainerControl."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import Any
+
+from transformers import TrainerControl, TrainerState, TrainingArguments
+
+from hookline.compat.foreign.facade import missing
+from hookline.engine import BaseRunner
+from hookline.engine.metrics import better_when
+from hookline.hooks import CheckpointHook, EvalHook, GradientCumulativeOptimizerHook, LoggerHook
+
+_of_runner: weakref.WeakKeyDictionary[BaseRunner, Shared] = weakref.WeakKeyDictionary()
+
+
+class State(TrainerState):  # type: ignore[misc]
+    """A real TrainerState; an attribute that it lacks is told with the callback that asked for it."""
+
+    stands_for = "state"
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, name)
+
+
+class Shared:
+    """The three objects, kept up to date with the run."""
+
+    def __init__(self, runner: BaseRunner) -> None:
+        self.state = State()
+        self.control = TrainerControl()
+        self.args: Any = None  # TrainingArguments, made when the run begins
+        self.given: dict[str, Any] = {}
+        self._judged_at = -1
+
+    @classmethod
+    def of(cls, runner: BaseRunner) -> Shared:
+        if runner not in _of_runner:
+            _of_runner[runner] = cls(runner)
+        return _of_runner[runner]
+
+    def begin(self, runner: BaseRunner, given: dict[str, Any]) -> None:
+        """Make the arguments from what the run knows of itself; what a hook was given besides is for all of them."""
+        self.given.update(given)
+        self.args = TrainingArguments(**{**arguments_of(runner), **self.given})
+        if self.args.metric_for_best_model and self.args.greater_is_better is None:
+            self.args.greater_is_better = better_when(self.args.metric_for_best_model) == "greater"
+        state = self.state
+        state.is_world_process_zero = state.is_local_process_zero = runner.is_main
+        state.num_train_epochs = runner.max_epochs or 0
+        state.max_steps = optimizer_steps_of(runner)
+        state.compute_steps(self.args, state.max_steps)
+        state.global_step = runner.optimizer_steps
+
+    def judge(self, runner: BaseRunner) -> None:
+        """Keep the best metric, as the Trainer does when all callbacks have seen an evaluation."""
+        args, state = self.args, self.state
+        if args.metric_for_best_model is None or self._judged_at == runner.iter:
+            return
+        self._judged_at = runner.iter
+        value = runner.metrics.get(args.metric_for_best_model.removeprefix("eval_"))
+        if value is not None and (state.best_metric is None or _better(value, state.best_metric, bool(args.greater_is_better))):
+            state.best_metric, state.best_global_step = value, runner.optimizer_steps
+
+
+def arguments_of(runner: BaseRunner) -> dict[str, Any]:
+    """TrainingArguments that say what the run does."""
+    evaluates, saves, logs, adds_up = (
+        next((hook for hook in runner.hooks if isinstance(hook, kind)), None)
+        for kind in (EvalHook, CheckpointHook, LoggerHook, GradientCumulativeOptimizerHook)
+    )
+    found: dict[str, Any] = {
+        "output_dir": str(runner.work_dir),
+        "report_to": [],
+        "use_cpu": runner.device.type == "cpu",
+        "seed": runner.seed or 0,
+        "metric_for_best_model": "loss",
+        "eval_strategy": "no",
+        "save_strategy": "no",
+        "logging_strategy": "steps",
+        "logging_steps": logs.interval if isinstance(logs, LoggerHook) else 500,
+    }
+    if runner.max_epochs is not None:
+        found["num_train_epochs"] = float(runner.max_epochs)
+    if runner.iter_limit is not None:
+        found["max_steps"] = optimizer_steps_of(runner)
+    if isinstance(adds_up, GradientCumulativeOptimizerHook):
+        found["gradient_accumulation_steps"] = adds_up.cumulative_iters
+    if isinstance(evaluates, EvalHook) and runner.val_loader is not None:
+        found |= {"eval_strategy": "epoch"} if evaluates.by_epoch else {"eval_strategy": "steps", "eval_steps": evaluates.interval}
+    if isinstance(saves, CheckpointHook) and saves.interval > 0:
+        found |= {"save_strategy": "epoch"} if saves.by_epoch else {"save_strategy": "steps", "save_steps": saves.interval}
+    return found
+
+
+def optimizer_steps_of(runner: BaseRunner) -> int:
+    """How many optimizer steps the whole run will take, as far as that is known."""
+    adds_up = next((hook.cumulative_iters for hook in runner.hooks if isinstance(hook, GradientCumulativeOptimizerHook)), 1)
+    if runner.max_iters is None:
+        return 0
+    if runner.epoch_length is None or runner.iter_limit is not None or runner.max_epochs is None:
+        return math.ceil(runner.max_iters / adds_up)
+    return math.ceil(runner.epoch_length / adds_up) * runner.max_epochs
+
+
+def _better(value: float, than: float, greater: bool) -> bool:
+    return value > than if greater else value < than

@@ -1,0 +1,10 @@
+"""The files in a run's folder that the report reads and writes."""
+
+LOG = "log.jsonl"
+TEXT_LOG = "hookline.log"
+CONFIG = "config.yaml"
+PICTURES = "visualizations"
+COSTS = "hook_costs.json"
+TIMELINE = "timeline.jsonl"
+CONTROL = ".hookline.control"
+REPORT = "report.html"

@@ -1,0 +1,127 @@
+"use strict";
+// Curves: which belong into one chart, and how a chart is drawn, smoothed, hovered and brought up to date.
+const DASHES = [undefined, [7, 4], [2, 3], [10, 3, 2, 3]]; // with several runs a colour is a run, a dash is a curve of it
+const GROUPS = ["Curves", "Learning rate", "Phase times", "Speed", "System", "Others"];
+
+function placeOf(tag) {
+  const parts = tag.split("/"), mode = ["train", "val", "test"].includes(parts[0]) ? parts[0] : "";
+  const name = mode ? parts.slice(1).join("/") : tag;
+  if (/^(lr|momentum)\b/.test(name)) return { group: "Learning rate", chart: name.startsWith("lr") ? "learning rate" : "momentum", label: name };
+  if (/^time\/(data|forward|backward|optimizer|hooks)$/.test(tag)) return { group: "Phase times", chart: "seconds of an iteration", label: tag.slice(5) };
+  if (/^(time\/|throughput\/)/.test(tag) || ["time", "data_time", "eta"].includes(name)) return { group: "Speed", chart: name, label: name };
+  if (/^(system|memory)\//.test(tag)) return { group: "System", chart: tag, label: tag };
+  if (mode) return { group: "Curves", chart: name, label: tag };
+  return { group: "Others", chart: tag, label: tag };
+}
+
+// {group: {chart: [{run, index, tag, label, curve}]}}, in the order in which the page shows them.
+function arrange(runs) {
+  const groups = new Map(GROUPS.map((name) => [name, new Map()]));
+  runs.forEach((run, index) => {
+    for (const [tag, curve] of Object.entries(run.curves)) {
+      if (!curve.x.length) continue;
+      const place = placeOf(tag), charts = groups.get(place.group);
+      if (!charts.has(place.chart)) charts.set(place.chart, []);
+      charts.get(place.chart).push({ run, index, tag, label: place.label, curve });
+    }
+  });
+  const rank = (name) => (/loss/.test(name) ? 0 : /acc/.test(name) ? 1 : 2);
+  groups.set("Curves", new Map([...groups.get("Curves")].sort((a, b) => rank(a[0]) - rank(b[0]) || a[0].localeCompare(b[0]))));
+  return groups;
+}
+
+// An exponential mean without the bias of its beginning.
+function smooth(values, weight) {
+  let mean = 0, total = 0;
+  return values.map((value) => {
+    mean = mean * weight + value * (1 - weight);
+    total = total * weight + (1 - weight);
+    return mean / total;
+  });
+}
+
+function nearest(values, index) {
+  for (let distance = 0; distance < values.length; distance++) {
+    if (values[index - distance] !== null && values[index - distance] !== undefined) return index - distance;
+    if (values[index + distance] !== null && values[index + distance] !== undefined) return index + distance;
+  }
+  return index;
+}
+
+class Chart {
+  constructor(title) {
+    this.title = title;
+    this.place = el("div", { class: "plot" });
+    this.node = el("div", { class: "card chart" }, el("h3", {}, title), this.place);
+    this.node.dataset.chart = title;
+    this.shape = "";
+    this.plot = null;
+    new ResizeObserver(() => this.resize()).observe(this.place);
+  }
+
+  show(curves, runCount, weight) {
+    const series = [{ label: "iteration", value: (u, value) => (value === null ? "" : String(value)) }], tables = [];
+    const seen = {}; // how many curves of a run there are in this chart already
+    curves.forEach(({ run, index, label, curve }, order) => {
+      const several = runCount > 1, code = several ? index : order;
+      seen[index] = (seen[index] ?? -1) + 1;
+      const name = several ? `${label} · ${run.name}` : label;
+      const line = { label: name, spanGaps: true, dash: several ? DASHES[seen[index] % DASHES.length] : undefined };
+      const few = curve.x.length < 60;
+      tables.push([curve.x, curve.y]);
+      series.push({ ...line, stroke: () => colour(code), alpha: weight ? 0.3 : 1, width: weight ? 1 : 1.6, points: { show: few, size: 5 },
+        value: (u, value) => number(value) });
+      if (weight) {
+        const xs = curve.mean_x || curve.x, ys = curve.mean_y || curve.y;
+        tables.push([xs, smooth(ys, weight)]);
+        series.push({ ...line, label: `${name}, smoothed`, stroke: () => colour(code), width: 2, points: { show: false }, value: (u, value) => number(value) });
+      }
+    });
+    const data = tables.length ? uPlot.join(tables) : [[]];
+    const shape = JSON.stringify(series.map((each) => each.label)) + weight + JSON.stringify(curves.map((each) => each.curve.x.length < 60));
+    if (this.plot && shape === this.shape) {
+      const zoomed = this.zoomed();
+      this.plot.setData(data, !zoomed);
+      if (zoomed) this.plot.redraw();
+    } else {
+      this.build(series, data);
+      this.shape = shape;
+    }
+  }
+
+  zoomed() {
+    const { min, max } = this.plot.scales.x, xs = this.plot.data[0];
+    return xs.length > 1 && (min > xs[0] || max < xs[xs.length - 1]);
+  }
+
+  build(series, data) {
+    const kept = this.plot && this.zoomed() ? { min: this.plot.scales.x.min, max: this.plot.scales.x.max } : null;
+    if (this.plot) this.plot.destroy();
+    const axis = { stroke: () => css("--faint"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1 } };
+    this.plot = new uPlot({
+      width: this.width(), height: 230, series,
+      scales: { x: { time: false } },
+      axes: [{ ...axis }, { ...axis, size: 62, values: (u, values) => values.map(number) }],
+      cursor: { sync: { key: "hookline" }, dataIdx: (u, index, hovered) => (index === 0 || hovered === null ? hovered : nearest(u.data[index], hovered)) },
+      legend: { live: true },
+    }, data, this.place);
+    if (kept) this.plot.setScale("x", kept);
+  }
+
+  width() {
+    return Math.max(this.place.clientWidth || 440, 200);
+  }
+
+  resize() {
+    if (this.plot && Math.abs(this.plot.width - this.width()) > 1) this.plot.setSize({ width: this.width(), height: 230 });
+  }
+
+  redraw() {
+    if (this.plot) this.plot.redraw(false, true);
+  }
+
+  reset() {
+    const xs = this.plot.data[0];
+    if (xs.length) this.plot.setData(this.plot.data, true);
+  }
+}

@@ -1,0 +1,106 @@
+"""`install`: another framework's name means ours, in this process, only when asked; what is not covered is named."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hookline.compat.mmengine
+import hookline.compat.mmengine.hooks
+from hookline.cli.main import main
+from hookline.compat import install, uninstall
+from hookline.errors import HooklineError
+
+
+@pytest.fixture
+def _installed() -> Iterator[None]:
+    if "mmengine" in sys.modules:
+        pytest.skip("the real mmengine was imported in this process")
+    install("mmengine")
+    yield
+    uninstall("mmengine")
+
+
+def test_nothing_is_changed_unless_asked() -> None:
+    finders = "[finder for finder in sys.meta_path if 'hookline' in repr(finder)]"
+    code = f"import sys, hookline, hookline.compat.mmengine; print('mmengine' in sys.modules, len({finders}))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "0"]
+
+
+@pytest.mark.usefixtures("_installed")
+def test_the_name_means_the_very_same_modules() -> None:
+    mmengine = importlib.import_module("mmengine")
+    hooks = importlib.import_module("mmengine.hooks")
+    deep = importlib.import_module("mmengine.hooks.checkpoint_hook")
+    assert mmengine is hookline.compat.mmengine
+    assert hooks.Hook is hookline.compat.mmengine.hooks.Hook
+    assert deep.CheckpointHook is hooks.CheckpointHook
+    assert deep.__spec__.name == deep.__name__ == "hookline.compat.mmengine.hooks.checkpoint_hook"
+    assert importlib.reload(importlib.import_module("json"))  # other imports are left alone
+    install("mmengine")  # the second time changes nothing
+
+
+def test_uninstalling_takes_it_back() -> None:
+    install("mmengine")
+    importlib.import_module("mmengine.hooks")
+    uninstall("mmengine")
+    assert not [name for name in sys.modules if name.split(".")[0] == "mmengine"]
+    assert hookline.compat.mmengine.hooks.Hook.__module__ == "hookline.compat.mmengine.hooks.hook"
+
+
+@pytest.mark.usefixtures("_installed")
+def test_what_is_not_covered_is_named_with_the_nearest_thing() -> None:
+    with pytest.raises(ImportError, match=r"mmengine\.hooks\.EMAHok is not covered .* did you mean 'EMAHook'"):
+        exec("from mmengine.hooks import EMAHok", {})  # noqa: S102
+    with pytest.raises(ImportError, match="Ascend NPUs are not covered"):
+        exec("from mmengine.hooks import NPUProfilerHook", {})  # noqa: S102
+    with pytest.raises(ModuleNotFoundError, match=r"mmengine\.hook is not covered .* did you mean 'mmengine\.hooks'"):
+        importlib.import_module("mmengine.hook")
+    mmengine = importlib.import_module("mmengine")
+    with pytest.raises(AttributeError, match="did you mean 'Config'"):
+        _ = mmengine.Confg
+    assert not hasattr(mmengine, "nothing_like_it")
+
+
+def test_a_package_that_was_imported_already_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mmcv", sys)
+    with pytest.raises(HooklineError, match="was imported already"):
+        install("mmcv")
+    with pytest.raises(HooklineError, match="did you mean 'mmengine'"):
+        install("mmengin")
+
+
+SCRIPT = """
+import argparse
+import sys
+from pathlib import Path
+from mmengine.config import Config
+from mmengine.registry import HOOKS
+import neighbour
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--out")
+args = parser.parse_args()
+Path(args.out).write_text(f"{__name__} {HOOKS.get('EMAHook').__module__} {neighbour.WORD}")
+sys.exit(3)
+"""
+
+
+def test_a_script_is_run_as_if_it_had_been_written_for_hookline(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    (tmp_path / "neighbour.py").write_text("WORD = 'hello'")
+    command = [sys.executable, "-m", "hookline", "run-as", "mmengine", str(tmp_path / "script.py"), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 3, done.stderr
+    assert (tmp_path / "out").read_text() == "__main__ hookline.compat.mmengine.hooks.ema_hook hello"
+
+
+def test_a_missing_script_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run-as", "mmengine", "nowhere.py"]) == 2
+    assert "no such script" in capsys.readouterr().err

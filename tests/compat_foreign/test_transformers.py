@@ -1,0 +1,280 @@
+"""Callbacks of Hugging Face's Trainer, unmodified: compared with the same callback in that Trainer wherever that says something."""
+
+from __future__ import annotations
+
+import importlib
+import re
+
+import pytest
+import torch
+import transformers
+from torch import nn
+from torch.utils.data import SequentialSampler
+from transformers import DefaultFlowCallback, EarlyStoppingCallback, PrinterCallback, ProgressCallback, TrainerCallback
+from transformers.integrations import CodeCarbonCallback, TensorBoardCallback
+
+from hookline.compat.foreign import MissingAttribute
+from hookline.compat.transformers import wrap
+from hookline.hooks import CheckpointHook, GradientCumulativeOptimizerHook, LoggerHook
+from tests.compat_foreign.matrix import UNTRIED, shows
+from tests.compat_foreign.problem import Net, batches, run_here, same_weights, sgd
+
+NAME = "Hugging Face transformers"
+
+
+class Scored(nn.Module):
+    """The same problem for a model that computes its loss itself, as those of transformers do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = Net()
+        self.loss = nn.CrossEntropyLoss()
+
+    def forward(self, x, labels):
+        logits = self.net(x)
+        return {"loss": self.loss(logits, labels), "logits": logits}
+
+
+class InOrder(transformers.Trainer):
+    def _get_train_sampler(self, *args):
+        return SequentialSampler(self.train_dataset)
+
+
+def samples(data):
+    return [{"x": x, "labels": y} for xs, ys in data for x, y in zip(xs, ys, strict=True)]
+
+
+def run_there(tmp_path, *callbacks, epochs=8, **arguments):
+    model = Scored()
+    optimizer = sgd(model)
+    arguments = {"eval_strategy": "epoch", "save_strategy": "no", "logging_steps": 2, **arguments}
+    trainer = InOrder(
+        model,
+        transformers.TrainingArguments(
+            str(tmp_path),
+            num_train_epochs=epochs,
+            per_device_train_batch_size=8,
+            per_device_eval_batch_size=8,
+            use_cpu=True,
+            report_to=[],
+            max_grad_norm=0,
+            disable_tqdm=True,
+            **arguments,
+        ),
+        train_dataset=samples(batches()),
+        eval_dataset=samples(batches(2, seed=1)),
+        optimizers=(optimizer, torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)),
+        callbacks=list(callbacks),
+    )
+    trainer.train()
+    return trainer
+
+
+def run_dicts_here(tmp_path, *hooks, **parts):
+    def as_dicts(data):
+        return [{"x": x, "labels": y} for x, y in data]
+
+    model = Scored()
+    parts.setdefault("train_loader", as_dicts(batches()))
+    return run_here(tmp_path, *hooks, model=model, optimizer=sgd(model), val_loader=as_dicts(batches(2, seed=1)), loss_fn=None, **parts)
+
+
+@shows(
+    NAME,
+    "EarlyStoppingCallback",
+    "the same stop step, patience and weights; the metric is `wrap(…, metric_for_best_model=…)`, else the loss",
+)
+def test_early_stopping_stops_at_the_same_step(tmp_path):
+    there, here = EarlyStoppingCallback(3), EarlyStoppingCallback(3)
+    trainer = run_there(tmp_path, there, metric_for_best_model="loss", greater_is_better=False, epochs=12)
+    runner = run_dicts_here(tmp_path, here, epochs=12)
+    assert runner.optimizer_steps == trainer.state.global_step < 72
+    assert here.early_stopping_patience_counter == there.early_stopping_patience_counter == 3
+    assert runner.stop_reason == "EarlyStoppingCallback asked to stop"
+    assert same_weights(runner.model, trainer.model)
+
+
+def test_the_metric_can_be_given(tmp_path):
+    runner = run_here(tmp_path, wrap(EarlyStoppingCallback(1), metric_for_best_model="accuracy"), epochs=12)
+    assert runner.hooks[-1].shared.args.greater_is_better
+    assert runner.epoch < 12
+
+
+def test_a_resumed_run_keeps_its_patience_and_its_best(tmp_path):
+    whole = run_here(tmp_path / "whole", EarlyStoppingCallback(4), epochs=12)
+    run_here(tmp_path / "run", EarlyStoppingCallback(4), CheckpointHook(), epochs=3)
+    resumed = run_here(tmp_path / "run", EarlyStoppingCallback(4), CheckpointHook(), epochs=12, resume="auto")
+    assert resumed.epoch == whole.epoch < 12
+
+
+class Everything(TrainerCallback):
+    def __init__(self):
+        self.log = []
+
+
+def _record(name):
+    def method(self, args, state, control, **kwargs):
+        self.log.append((name, state.global_step, pytest.approx(state.epoch), sorted(kwargs.get("logs") or kwargs.get("metrics") or ())))
+
+    return method
+
+
+EVENTS = (
+    *("init_end", "train_begin", "epoch_begin", "step_begin", "pre_optimizer_step", "optimizer_step", "substep_end", "step_end"),
+    *("epoch_end", "prediction_step", "evaluate", "train_end"),
+)
+for _name in EVENTS:
+    setattr(Everything, f"on_{_name}", _record(_name))
+
+
+@shows(
+    NAME, "TrainerCallback", "the same events in the same order, with the same step; and with the same epoch, unless gradients are added up"
+)
+@pytest.mark.parametrize("together", [1, 2])
+def test_events_come_in_the_same_order_with_the_same_counters(tmp_path, together):
+    there, here = Everything(), Everything()
+    run_there(tmp_path, there, epochs=2, gradient_accumulation_steps=together)
+    run_dicts_here(tmp_path, here, epochs=2, owner=GradientCumulativeOptimizerHook(cumulative_iters=together))
+    theirs = [entry[:3] for entry in there.log]
+    if together > 1:  # our epoch grows with every batch, and the Trainer's need not: it is not compared
+        theirs, ours = [entry[:2] for entry in theirs], [entry[:2] for entry in here.log]
+    else:
+        ours = [entry[:3] for entry in here.log]
+    assert ours == theirs
+
+
+class Logs(TrainerCallback):
+    def __init__(self):
+        self.rows = []
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        self.rows.append(
+            (state.global_step, {key: value for key, value in logs.items() if key in ("loss", "learning_rate", "eval_loss", "epoch")})
+        )
+
+
+def test_logs_have_the_same_values_at_the_same_steps(tmp_path):
+    there, here = Logs(), Logs()
+    run_there(tmp_path, there, epochs=2)
+    run_dicts_here(tmp_path, here, LoggerHook(interval=2), epochs=2)
+    theirs = there.rows[:-1]  # the last one is the Trainer's report of its own speed
+    assert [step for step, _ in here.rows] == [step for step, _ in theirs]
+    for (_, ours), (_, row) in zip(here.rows, theirs, strict=True):
+        assert ours == pytest.approx(row, rel=1e-4)
+
+
+@shows(NAME, "DefaultFlowCallback", "asks for the same evaluations, saves and the same end")
+def test_default_flow_callback(tmp_path):
+    class Count(TrainerCallback):
+        def __init__(self):
+            self.evaluated, self.saved = [], []
+
+        def on_evaluate(self, args, state, control, **kwargs):
+            self.evaluated.append(state.global_step)
+
+        def on_save(self, args, state, control, **kwargs):
+            self.saved.append(state.global_step)
+
+    there, here = Count(), Count()
+    steps = {"eval_strategy": "steps", "eval_steps": 4, "save_strategy": "steps", "save_steps": 5, "logging_steps": 3}
+    run_there(tmp_path / "a", there, epochs=2, **steps)
+    flow = wrap(DefaultFlowCallback(), **steps)
+    runner = run_dicts_here(tmp_path / "b", flow, here, CheckpointHook(interval=-1, save_best=False), epochs=2)
+    ours = [step for step in here.evaluated if step % 6 or step == 12]  # EvalHook evaluates after each epoch besides
+    assert ours == there.evaluated
+    assert here.saved == there.saved
+    assert runner.optimizer_steps == 12
+
+
+@shows(NAME, "PrinterCallback", "prints the same losses")
+def test_printer_callback(tmp_path, capsys):
+    run_there(tmp_path, PrinterCallback(), epochs=1)
+    theirs = [line for line in capsys.readouterr().out.splitlines() if line.startswith("{'loss'") or "eval_loss" in line]
+    run_dicts_here(tmp_path, PrinterCallback(), LoggerHook(interval=2), epochs=1)
+    ours = [line for line in capsys.readouterr().out.splitlines() if line.startswith("{'loss'") or "eval_loss" in line]
+    assert len(ours) == 4
+    losses = re.compile(r"'(?:eval_)?loss': '[\d.]+'")
+    assert [losses.search(line)[0] for line in ours] == [losses.search(line)[0] for line in dict.fromkeys(theirs)]
+
+
+@shows(NAME, "ProgressCallback", "draws its bar")
+def test_progress_callback(tmp_path, capsys):
+    run_here(tmp_path, ProgressCallback(), epochs=2)
+    assert "12/12" in capsys.readouterr().err
+
+
+@shows(NAME, "TensorBoardCallback", "the same scalars in its event file")
+def test_tensorboard_callback(tmp_path, monkeypatch):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    def scalars(folder):
+        events = EventAccumulator(str(folder), size_guidance={"scalars": 0})
+        events.Reload()
+        return {tag: [(e.step, pytest.approx(e.value, rel=1e-4)) for e in events.Scalars(tag)] for tag in ("train/loss", "eval/loss")}
+
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "there"))
+    run_there(tmp_path, TensorBoardCallback(), epochs=2)
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "here"))
+    run_dicts_here(tmp_path / "run", TensorBoardCallback(), LoggerHook(interval=2), epochs=2)
+    assert scalars(tmp_path / "here") == scalars(tmp_path / "there")
+
+
+@shows("Third parties", "codecarbon, through CodeCarbonCallback of transformers", "writes its emissions.csv")
+@shows(NAME, "CodeCarbonCallback", "writes its emissions.csv")
+def test_codecarbon_callback(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run").mkdir()
+    (tmp_path / ".codecarbon.config").write_text("[codecarbon]\nallow_multiple_runs = true\ntracking_mode = process\n")
+    run_here(tmp_path / "run", CodeCarbonCallback(), epochs=1)
+    rows = (tmp_path / "run" / "emissions.csv").read_text().splitlines()
+    assert len(rows) == 2
+    assert "energy_consumed" in rows[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=shows(NAME, f"{name}Callback", f"needs {what}; {instead}", UNTRIED))
+        for name, what, instead in (
+            ("Wandb", "wandb", "WandbHook is ours"),
+            ("MLflow", "mlflow", "MLflowHook is ours"),
+            ("DagsHub", "dagshub and mlflow", "no hook of ours"),
+            ("Trackio", "trackio", "TrackioHook is ours"),
+            ("Comet", "comet_ml", "no hook of ours"),
+            ("AzureML", "azureml", "no hook of ours"),
+            ("Neptune", "neptune", "NeptuneHook is ours"),
+            ("ClearML", "clearml", "ClearMLHook is ours"),
+            ("Flyte", "flytekit", "no hook of ours"),
+            ("DVCLive", "dvclive", "DVCLiveHook is ours"),
+            ("SwanLab", "swanlab", "SwanLabHook is ours"),
+            ("Kubeflow", "a job of Kubeflow's", "no hook of ours"),
+            ("NotebookProgress", "a notebook", "no hook of ours"),
+        )
+    ],
+)
+def test_trackers_that_are_not_installed_say_so(name):
+    module = "transformers.utils.notebook" if name == "NotebookProgress" else "transformers.integrations"
+    with pytest.raises((RuntimeError, ImportError, ValueError)):
+        getattr(importlib.import_module(module), f"{name}Callback")()
+
+
+def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path):
+    class Curious(TrainerCallback):
+        def on_step_end(self, args, state, control, **kwargs):
+            return state.deepspeed_engine
+
+    with pytest.raises(MissingAttribute, match=rf"Curious asks for `state\.deepspeed_engine` of transformers {transformers.__version__}"):
+        run_here(tmp_path, Curious())
+
+
+def test_saves_asked_for_without_a_checkpoint_hook_are_told(tmp_path, caplog):
+    class Save(TrainerCallback):
+        def on_epoch_end(self, args, state, control, **kwargs):
+            control.should_save = True
+
+    run_here(tmp_path, Save(), epochs=1)
+    assert "Save (transformers): asks for a checkpoint, and there is no CheckpointHook" in caplog.text
+
+
+def test_only_sites_that_the_callback_overrides_are_hooked():
+    assert set(wrap(EarlyStoppingCallback()).get_triggered_stages()) == {"before_run", "before_train", "after_val_epoch", "after_val"}

@@ -1,0 +1,121 @@
+"""The page as a browser shows it."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hookline.cli.main import main
+from tests.report.runs import crashed_and_resumed, demo
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return demo(folder / "demo", "seed=7"), crashed_and_resumed(folder / "crashed")
+
+
+def pixels(locator) -> np.ndarray:
+    return np.asarray(Image.open(io.BytesIO(locator.screenshot())).convert("RGB")).astype(int)
+
+
+def near(picture: np.ndarray, colour: tuple[int, int, int], reach: int = 60) -> int:
+    """How many pixels have about this colour."""
+    return int((np.abs(picture - np.array(colour)).sum(axis=2) < reach).sum())
+
+
+def hover(page, chart: str, where: float = 0.5):
+    over = page.locator(f'[data-chart="{chart}"] .u-over')
+    over.scroll_into_view_if_needed()
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * where, box["y"] + box["height"] / 2)
+    return page.locator(f'[data-chart="{chart}"] .u-legend .u-value').all_text_contents()
+
+
+def test_the_page_of_the_demo_draws_curves_and_shows_values_where_the_mouse_is(runs, open_page):
+    page = open_page(f"file://{runs[0] / 'report.html'}")
+    picture = pixels(page.locator('[data-chart="loss"] canvas'))
+    assert near(picture, (0x25, 0x63, 0xC9)) > 100  # train
+    assert near(picture, (0xD9, 0x58, 0x0D)) > 50  # validation
+    values = hover(page, "loss")
+    assert len(values) == 3
+    assert int(values[0]) > 0
+    assert all(0 < float(value) < 10 for value in values[1:])
+    assert hover(page, "loss", 0.95) != values
+    for text in ("finished", "reached max_epochs=3", "torch", "CheckpointHook", "best_accuracy.pth", "Gradient flow", "Timeline"):
+        assert text in page.locator("body").inner_text(), text
+    assert page.complaints == []
+
+
+def test_smoothing_adds_curves_and_dragging_zooms(runs, open_page):
+    page = open_page(f"file://{runs[0] / 'report.html'}")
+    page.locator("#smoothing").fill("0.8")
+    assert len(hover(page, "loss")) == 5
+    over = page.locator('[data-chart="loss"] .u-over')
+    box = over.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 50, steps=5)
+    page.mouse.up()
+    first = int(hover(page, "loss", 0.02)[0])
+    assert first > 5
+    page.locator("#reset").click()
+    assert int(hover(page, "loss", 0.02)[0]) < first
+    assert page.complaints == []
+
+
+def test_the_slider_changes_the_picture(runs, open_page):
+    page = open_page(f"file://{runs[0] / 'report.html'}")
+    card = page.locator(".picture", has=page.locator("input")).first
+    card.scroll_into_view_if_needed()
+    before, label = pixels(card.locator("img")), card.locator("h3").inner_text()
+    card.locator("input").fill("0")
+    after = pixels(card.locator("img"))
+    assert before.shape != after.shape or (before != after).any()
+    assert card.locator("h3").inner_text() != label
+    assert page.complaints == []
+
+
+def test_the_page_of_a_crashed_and_resumed_run_says_so(runs, open_page):
+    page = open_page(f"file://{runs[1] / 'report.html'}")
+    text = page.locator("section", has_text="Timeline").inner_text()
+    assert "interruption at iteration" in text
+    assert "resume at iteration" in text
+    assert page.locator(".track .piece").count() == 2
+    assert "in 2 pieces" in page.locator(".summary").inner_text()
+    assert near(pixels(page.locator('[data-chart="loss"] canvas')), (0x25, 0x63, 0xC9)) > 100
+    assert "the config is not the checkpoint's" in page.locator("body").inner_text()
+    assert page.complaints == []
+
+
+def test_two_runs_lie_over_each_other_and_their_configs_are_compared(runs, open_page, tmp_path):
+    target = tmp_path / "both.html"
+    assert main(["report", *map(str, runs), "-o", str(target)]) == 0
+    page = open_page(f"file://{target}")
+    picture = pixels(page.locator('[data-chart="loss"] canvas'))
+    assert near(picture, (0x25, 0x63, 0xC9)) > 50
+    assert near(picture, (0xD9, 0x58, 0x0D)) > 50
+    assert len(hover(page, "loss")) == 5
+    labels = page.locator('[data-chart="loss"] .u-legend .u-label').all_text_contents()
+    assert "train/loss · demo" in labels
+    assert "train/loss · crashed" in labels
+    assert "training.epochs" in page.locator(".differences").inner_text()
+    assert page.complaints == []
+
+
+def test_the_page_is_dark_where_the_reader_wants_it_and_light_on_paper(runs, open_page):
+    page = open_page(f"file://{runs[0] / 'report.html'}", color_scheme="dark")
+    picture = pixels(page.locator('[data-chart="loss"]'))
+    assert picture.mean() < 80
+    assert near(picture, (0x7A, 0xA7, 0xFF)) > 100
+    page.emulate_media(color_scheme="light")
+    assert pixels(page.locator('[data-chart="loss"]')).mean() > 180
+    page.emulate_media(color_scheme="dark", media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert pixels(page.locator('[data-chart="loss"]')).mean() > 180
+    assert page.complaints == []

@@ -1,0 +1,40 @@
+"""Thinned curves keep what one looks for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hookline.report.downsample import thin
+
+
+@given(
+    y=st.integers(0, 3000).flatmap(lambda n: arrays(np.float64, n, elements=st.floats(-1e6, 1e6))),
+    limit=st.integers(6, 500),
+)
+def test_ends_and_extremes_stay_and_nothing_is_made_up(y, limit):
+    x = np.arange(len(y)) * 3
+    kept = thin(x, y, limit)
+    assert len(kept.x) <= max(limit, 0) or len(y) <= limit
+    assert (np.diff(kept.x) > 0).all()
+    assert all(y[at // 3] == value for at, value in zip(kept.x, kept.y, strict=True))
+    if len(y):
+        assert (kept.x[0], kept.x[-1]) == (0, x[-1])
+        assert (kept.y.min(), kept.y.max()) == (y.min(), y.max())
+        assert y.min() - 1e-6 <= kept.mean_y.min() <= kept.mean_y.max() <= y.max() + 1e-6
+
+
+def test_a_single_spike_is_seen_wherever_it_is():
+    for place in (0, 1, 4_999, 99_998, 99_999):
+        y = np.zeros(100_000)
+        y[place] = 1.0
+        kept = thin(np.arange(len(y)), y, 1000)
+        assert kept.x[kept.y.argmax()] == place
+
+
+def test_too_few_points_are_refused():
+    with pytest.raises(ValueError, match="at least 6"):
+        thin(np.arange(9), np.arange(9.0), 3)
