@@ -75,7 +75,9 @@ def _passing_on_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {signum: signal.signal(signum, lambda number, frame: process.send_signal(number)) for signum in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        signum: signal.signal(signum, lambda number, frame: process.send_signal(number)) for signum in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:

@@ -179,13 +179,13 @@ class RegistryOfHooks(Registry[BaseHook]):
         try:
             adapter_for(path)
         except ModuleNotFoundError as error:
-            if error.name != path.partition(".")[0]:
-                raise
+            if (error.name or "").partition(".")[0] != path.partition(".")[0]:
+                raise  # the framework is there, and what it needs is not
         return super()._import(path)
 
     def _checked(self, target: Any, path: str) -> type[BaseHook]:
         if isinstance(target, type) and not issubclass(target, BaseHook) and adapter_of(target) is not None:
-            return target
+            return target  # type: ignore[return-value]  # a hook is made of what it builds
         return super()._checked(target, path)
 
 

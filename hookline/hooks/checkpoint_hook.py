@@ -165,7 +165,7 @@ class CheckpointHook(BaseHook):
         content = {key: value for key, value in checkpoint.items() if key not in without}
         self._drop_surplus()
         surplus, self._surplus = self._surplus, []
-        about = {"step": runner.iter, "epoch": runner.epoch, "metrics": dict(runner.metrics), "surplus": surplus}
+        about: dict[str, Any] = {"step": runner.iter, "epoch": runner.epoch, "metrics": dict(runner.metrics), "surplus": surplus}
         if runner.parallel.mesh is not None:
             self._write_shards(content, names, about)
         elif runner.is_main:

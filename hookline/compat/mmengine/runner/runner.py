@@ -214,8 +214,6 @@ class Runner(Facts, Building, Saving, Hosting):
             self.saver = None
             while self._stores:
                 self._stores.popitem()[1].unlock()
-            if isinstance(self.logger, MMLogger):
-                self.logger.close()  # it opens its file again if there is more to say
 
     def _init_model_weights(self) -> None:
         model: Any = self.model.module if is_model_wrapper(self.model) else self.model
