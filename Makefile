@@ -6,7 +6,7 @@ COMPAT := .venv-compat
 COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compat.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-compat compat-matrix lint format check bench docs clean
+.PHONY: setup demo test test-compat compat-environment compat-matrix lint format check bench docs clean
 
 # To use it: the package alone. To work on it: with the tools and everything that the tests talk to.
 setup: $(VENV)/.dev
@@ -31,6 +31,8 @@ test: $(VENV)/.dev
 # Callbacks of other frameworks: in an environment of its own, so that their packages stay out of the one that is worked in.
 test-compat: $(COMPAT)/.ready
 	$(COMPAT)/bin/python -m pytest tests/compat_foreign
+
+compat-environment: $(COMPAT)/.ready
 
 compat-matrix: $(COMPAT)/.ready
 	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest tests/compat_foreign

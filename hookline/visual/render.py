@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
 from hookline.errors import suggest
+from hookline.visual import matplotlib_drawing
 from hookline.visual.canvas import Picture, font
-
-DPI = 100
+from hookline.visual.matplotlib_drawing import draw, receive, send
 
 
 def render(picture: Picture, backend: str = "pillow") -> np.ndarray:
@@ -32,20 +39,44 @@ def _pillow(picture: Picture) -> np.ndarray:
 
 
 def _matplotlib(picture: Picture) -> np.ndarray:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # half a second to import
-    from matplotlib.figure import Figure
+    texts = [dataclasses.asdict(text) for text in picture.texts]
+    if "matplotlib.backends.backend_agg" not in sys.modules:
+        drawn = _elsewhere.draw(picture.pixels, texts)
+        if drawn is not None:
+            return drawn
+    return draw(picture.pixels, texts)
 
-    height, width, _ = picture.pixels.shape
-    figure = Figure(figsize=((width + 0.01) / DPI, (height + 0.01) / DPI), dpi=DPI)  # it rounds down
-    canvas = FigureCanvasAgg(figure)
-    figure.figimage(picture.pixels, origin="upper")
-    for text in picture.texts:
-        colour = tuple(part / 255 for part in text.colour)
-        place = text.x / width, 1 - text.y / height
-        points = text.size * 72 / DPI
-        figure.text(*place, text.text, parse_math=False, ha=text.align, va="center", fontsize=points, color=colour)
-    canvas.draw()  # type: ignore[no-untyped-call]
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()  # type: ignore[no-untyped-call]
 
+class _DrawingProcess:
+    """A process that draws with matplotlib, started when it is first needed; it ends when this one does."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._works = True
+
+    def draw(self, pixels: np.ndarray, texts: list[dict[str, Any]]) -> np.ndarray | None:
+        """The finished pixels; None if there can be no such process."""
+        with self._lock:
+            if not self._works:
+                return None
+            try:
+                process = self._process = self._process or _start()
+                send(process.stdin, pixels, texts)  # type: ignore[arg-type]
+                received = receive(process.stdout)  # type: ignore[arg-type]
+            except OSError:
+                received = None
+            self._works = received is not None
+            return None if received is None else received[0]
+
+
+def _start() -> subprocess.Popen[bytes]:
+    # -I: our own folder must not be searched for modules. A session of its own: Ctrl-C is for the training.
+    command = [sys.executable, "-I", str(Path(matplotlib_drawing.__file__))]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True)
+
+
+_elsewhere = _DrawingProcess()
 
 BACKENDS = {"matplotlib": _matplotlib, "pillow": _pillow}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from hookline.visual.canvas import blank, label_size, shorten, text_width
+from hookline.visual.canvas import Picture, blank, label_size, shorten, text_width
 from hookline.visual.colours import BLACK, OKABE_ITO, WHITE, colour_of, heat_colours, ink_on, parse_colour
-from hookline.visual.render import check_backend, render
+from hookline.visual.matplotlib_drawing import draw
+from hookline.visual.render import _DrawingProcess, check_backend, render
 
 RED = (200, 0, 0)
 
@@ -102,3 +105,16 @@ def test_heat_goes_from_cold_to_hot_and_what_is_no_number_is_white():
     assert colours[0].tolist() == colours[4].tolist() == [0, 0, 4]
     assert colours[1].tolist() == colours[3].tolist() == [252, 255, 164]
     assert colours[2].tolist() == [255, 255, 255]
+
+
+def test_a_process_that_imports_nothing_of_ours_draws_the_same_as_matplotlib_here():
+    picture = Picture(np.full((60, 200, 3), 255, np.uint8))
+    picture.write(10, 20, "a_$b$ ü", size=14)
+    texts = [dataclasses.asdict(text) for text in picture.texts]
+    elsewhere = _DrawingProcess()
+    drawn = elsewhere.draw(picture.pixels, texts)
+    assert drawn is not None
+    assert np.array_equal(drawn, draw(picture.pixels, texts))
+    elsewhere._process.kill()
+    elsewhere._process.wait()
+    assert elsewhere.draw(picture.pixels, texts) is None  # and whoever asks draws it himself

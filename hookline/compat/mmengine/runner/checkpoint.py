@@ -109,7 +109,8 @@ def storable(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
         if hasattr(value, "to_plain"):
             return value.to_plain()
         if isinstance(value, Mapping) and not isinstance(value, Counter):
-            return {key: visit(item, f"{path}.{key}" if path else str(key)) for key, item in value.items()}
+            items = {key if type(key) in (str, int) else str(key): item for key, item in value.items()}
+            return {key: visit(item, f"{path}.{key}" if path else str(key)) for key, item in items.items()}
         if type(value) in (list, tuple):
             return type(value)(visit(item, f"{path}[{index}]") for index, item in enumerate(value))
         plain = unpickle.as_plain(value)

@@ -1,0 +1,81 @@
+"""Run benchmarks one after another, and keep what they give with date, versions, machine and how busy it was.
+
+    python benchmarks/run.py [NAME …]          all of our own without names; see SUITE
+
+Each runs in a process of its own and is written to `benchmarks/results/NAME.json`, from which `report.py` makes the page.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+SUITE = {
+    "overhead": ["overhead.py", "--blocks", "200"],
+    "typical": ["peers.py", "--contenders", "Hookline"],
+    "dispatch": ["dispatch.py"],
+    "checkpoint": ["checkpoint.py"],
+    "ema": ["ema.py"],
+    "importing": ["importing.py"],
+    "growth": ["growth.py"],
+}
+PEERS = {"peers": ["peers.py"], "dispatch_peers": ["dispatch.py"], "importing_peers": ["importing.py", "--rounds", "5"]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", choices=[*SUITE, *PEERS, []], help="what to run")
+    arguments = parser.parse_args()
+    failed = [name for name in arguments.names or SUITE if not run(name, {**SUITE, **PEERS}[name])]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed))
+
+
+def run(name: str, command: list[str]) -> bool:
+    """Run one benchmark; its earlier result is replaced only if it comes to its end."""
+    print(f"\n== {name} ==", flush=True)
+    RESULTS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "result.json"
+        before = os.getloadavg()[0]
+        script, *options = command
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"} if name != "checkpoint" else dict(os.environ)
+        done = subprocess.run([sys.executable, str(HERE / script), *options, "--json", str(output)], env=environment, check=False)
+        if done.returncode or not output.exists():
+            return False
+        content = {"about": about(command, before), "results": json.loads(output.read_text())}
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return True
+
+
+def about(command: list[str], load_before: float) -> dict[str, Any]:
+    return {
+        "command": " ".join(["python", f"benchmarks/{command[0]}", *command[1:]]),
+        "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        "versions": {"python": platform.python_version(), "torch": version("torch"), "hookline": version("hookline")},
+        "machine": {"system": f"{platform.system()} {platform.machine()}", "processor": processor(), "cores": os.cpu_count()},
+        "load": [round(load_before, 1), round(os.getloadavg()[0], 1)],  # processes that wanted a core, before and after
+    }
+
+
+def processor() -> str:
+    """The processor's name, where the system tells it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor() or "unknown")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
