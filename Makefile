@@ -3,10 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPAT := .venv-compat
+PEERS := .venv-peers
+PEERS_PIP := $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-peers.txt
 COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compat.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-compat compat-environment compat-matrix lint format check bench docs clean
+.PHONY: setup demo test test-compat compat-environment compat-matrix lint format check bench bench-peers docs clean
 
 # To use it: the package alone. To work on it: with the tools and everything that the tests talk to.
 setup: $(VENV)/.dev
@@ -44,19 +46,32 @@ $(COMPAT)/.ready: pyproject.toml constraints-compat.txt
 	touch $@
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff format --check hookline tests benchmarks
-	$(BIN)/ruff check hookline tests benchmarks
+	$(BIN)/ruff format --check hookline tests benchmarks examples
+	$(BIN)/ruff check hookline tests benchmarks examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format hookline tests benchmarks
-	$(BIN)/ruff check --fix hookline tests benchmarks
+	$(BIN)/ruff format hookline tests benchmarks examples
+	$(BIN)/ruff check --fix hookline tests benchmarks examples
 
 check: lint test
 
+# All of our own benchmarks, one after another (about ten minutes), and the page and picture made from them; then those with other frameworks.
 bench: $(VENV)/.dev
-	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/report.py
+
+bench-peers: $(PEERS)/.ready
+	$(PEERS)/bin/python benchmarks/run.py --peers
+	$(PEERS)/bin/python benchmarks/report.py
+
+$(PEERS)/.ready: pyproject.toml constraints-peers.txt
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS_PIP) -e . lightning accelerate transformers pytorch-ignite skorch mmengine keras pluggy h5py
+	$(PEERS_PIP) torch_optimizer coolname tabulate py-cpuinfo importlib_metadata fastprogress fastdownload fasttransform pandas scikit-learn
+	$(PEERS_PIP) --no-deps mosaicml fastai
+	touch $@
 
 # The documentation as a site, in site/; a warning (a link that leads nowhere, say) is an error.
 docs: $(VENV)/.docs
@@ -67,4 +82,4 @@ $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(COMPAT) runs site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(PEERS) runs site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info

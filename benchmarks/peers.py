@@ -3,9 +3,9 @@
     python benchmarks/peers.py [--epochs 15] [--only mlp-minimal …] [--contenders Hookline …] [--json FILE]
 
 Two problems, small enough that a framework shows: a tiny MLP (32-64-10, batch 32) and a small CNN (3×32×32, batch 64), one thread.
-*Minimal* is training alone, against the bare loop; *typical* has logging every 50 iterations, a cosine schedule for each iteration, clipping,
-an average of the weights, and after each epoch a validation and a checkpoint, against the same written by hand. Peers
-that are not installed are left out; `make bench-peers` installs them. How turns are taken is told in `rounds.py`.
+*Minimal* is training alone, against the bare loop; *typical* has logging every 50 iterations, a cosine schedule by iteration,
+clipping, an average of the weights, and after each epoch a validation and a checkpoint, against the same written by hand. Peers that
+are not installed are left out; `make bench-peers` installs them. How turns are taken is told in `rounds.py`.
 """
 
 from __future__ import annotations

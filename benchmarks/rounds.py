@@ -110,6 +110,21 @@ class Rounds:
                 return
 
 
+class ReadyLoader(DataLoader):
+    """Ready made batches, for frameworks that want a DataLoader."""
+
+    def __init__(self, problem: Problem) -> None:
+        samples = problem.validation * problem.batch_size
+        super().__init__(TensorDataset(torch.zeros(samples)), batch_size=problem.batch_size)
+        self.ready = problem.batches(problem.validation, seed=1)
+
+    def __len__(self) -> int:
+        return len(self.ready)
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:  # type: ignore[override]
+        return iter(self.ready)
+
+
 class TurnLoader(DataLoader):
     """The training data of one contender; some frameworks want a DataLoader, so it is one, but its batches are ready made."""
 

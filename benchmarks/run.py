@@ -1,6 +1,6 @@
 """Run benchmarks one after another, and keep what they give with date, versions, machine and how busy it was.
 
-    python benchmarks/run.py [NAME …]          all of our own without names; see SUITE
+    python benchmarks/run.py [NAME …]          all of our own without names; `--peers` for those with other frameworks
 
 Each runs in a process of its own and is written to `benchmarks/results/NAME.json`, from which `report.py` makes the page.
 """
@@ -30,14 +30,20 @@ SUITE = {
     "importing": ["importing.py"],
     "growth": ["growth.py"],
 }
-PEERS = {"peers": ["peers.py"], "dispatch_peers": ["dispatch.py"], "importing_peers": ["importing.py", "--rounds", "5"]}
+PEERS = {
+    "peers_mlp": ["peers.py", "--epochs", "9", "--only", "mlp-minimal", "mlp-typical"],
+    "peers_cnn": ["peers.py", "--epochs", "9", "--only", "cnn-minimal", "cnn-typical"],
+    "dispatch_peers": ["dispatch.py"],
+    "importing_peers": ["importing.py", "--rounds", "5"],
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", choices=[*SUITE, *PEERS, []], help="what to run")
+    parser.add_argument("--peers", action="store_true", help="those with other frameworks")
     arguments = parser.parse_args()
-    failed = [name for name in arguments.names or SUITE if not run(name, {**SUITE, **PEERS}[name])]
+    failed = [name for name in arguments.names or (PEERS if arguments.peers else SUITE) if not run(name, {**SUITE, **PEERS}[name])]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))

@@ -1,7 +1,7 @@
 """A small character transformer that learns to write Python, from the source of the standard library's argparse.
 
 python examples/text.py            a plain PyTorch loop, then Hookline; bits per character, and a sample
-python examples/text.py --quick    two short epochs
+python examples/text.py --quick    two epochs
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from hookline import BaseHook, Runner
 
-EPOCHS = 4
+EPOCHS = 8
 LENGTH = 64
 TEXT = inspect.getsource(argparse)
 LETTERS = sorted(set(TEXT))
@@ -59,7 +59,7 @@ class Writer(nn.Module):
 
 def loaders() -> tuple[DataLoader, DataLoader]:
     cut = int(len(CODES) * 0.9)
-    return DataLoader(Windows(CODES[:cut], 32), 64, shuffle=True), DataLoader(Windows(CODES[cut:], LENGTH), 64)
+    return DataLoader(Windows(CODES[:cut], LENGTH), 64, shuffle=True), DataLoader(Windows(CODES[cut:], LENGTH), 64)
 
 
 def make_model() -> Writer:

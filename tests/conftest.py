@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import tempfile
 
 import pytest
@@ -24,3 +25,14 @@ def _logger_as_it_was():
     level = logger.level
     yield
     logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def _registries_of_other_frameworks_as_they_were():
+    """What a document's code registers there is gone when its test is over, as it would be with its process."""
+    yield
+    for name in ("hookline.compat.mmengine.registry", "hookline.compat.mmcv.runner", "hookline.compat.mmcv.runner.hooks"):
+        for registry in vars(sys.modules[name]).values() if name in sys.modules else ():
+            entries = getattr(registry, "_module_dict", {})
+            for key in [key for key, value in entries.items() if getattr(value, "__module__", "") in ("document", "snippet")]:
+                del entries[key]

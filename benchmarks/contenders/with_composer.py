@@ -6,10 +6,9 @@ import tempfile
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader
 
 from benchmarks.contenders.hand import INTERVAL, MAX_NORM, MIN_LR, MOMENTUM, parts
-from benchmarks.rounds import Problem, TurnLoader
+from benchmarks.rounds import Problem, ReadyLoader, TurnLoader
 from tests.compat_foreign import composer_stubs
 
 with composer_stubs.installed():
@@ -45,12 +44,11 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        validation: Any = DataLoader(problem.batches(problem.validation, seed=1), batch_size=None)
         algorithms = [EMA(smoothing=MOMENTUM, half_life=None, update_interval="1ba"), GradientClipping("norm", MAX_NORM)]
         model = Model(problem)
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(model.made_optimizer, epochs * len(loader), MIN_LR)
         _train(
-            loader, problem, epochs, model, eval_dataloader=validation, algorithms=algorithms, schedulers=schedule,
+            loader, problem, epochs, model, eval_dataloader=ReadyLoader(problem), algorithms=algorithms, schedulers=schedule,
             step_schedulers_every_batch=True, callbacks=[CheckpointSaver(name, num_checkpoints_to_keep=5, save_interval="1ep")],
             loggers=[FileLogger(f"{name}/log.txt", flush_interval=INTERVAL)],
         )  # fmt: skip

@@ -17,10 +17,9 @@ from fastai.learner import Learner
 from fastai.metrics import accuracy
 from fastai.optimizer import OptimWrapper
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from torch.utils.data import DataLoader
 
 from benchmarks.contenders.hand import LR, MAX_NORM, MIN_LR, MOMENTUM
-from benchmarks.rounds import Problem, TurnLoader
+from benchmarks.rounds import Problem, ReadyLoader, TurnLoader
 
 
 class Average(Callback):
@@ -39,9 +38,8 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
-    validation: Any = DataLoader(problem.batches(problem.validation, seed=1), batch_size=None)
     with tempfile.TemporaryDirectory() as name:
-        learner = _learner(loader, validation, problem, name, metrics=[accuracy])
+        learner = _learner(loader, ReadyLoader(problem), problem, name, metrics=[accuracy])
         callbacks = [GradientClip(MAX_NORM), ParamScheduler({"lr": SchedCos(LR, MIN_LR)}), Average(), CSVLogger()]
         learner.fit(epochs, cbs=[*callbacks, SaveModelCallback(every_epoch=True, with_opt=True)])
 
@@ -51,7 +49,8 @@ def _learner(loader: TurnLoader, validation: Any, problem: Problem, name: str, *
         return OptimWrapper(params, torch.optim.SGD, lr=lr, momentum=0.9)
 
     loaders = DataLoaders(loader, validation, device="cpu")
-    learner = Learner(loaders, problem.model(), loss_func=torch.nn.CrossEntropyLoss(), opt_func=optimizer, lr=LR, path=Path(name), **options)
+    options |= {"loss_func": torch.nn.CrossEntropyLoss(), "opt_func": optimizer}
+    learner = Learner(loaders, problem.model(), lr=LR, path=Path(name), **options)
     learner.remove_cb(ProgressCallback)
     learner.logger = lambda values: None
     return learner

@@ -12,7 +12,7 @@ from lightning.pytorch.callbacks import EMAWeightAveraging, LearningRateMonitor,
 from lightning.pytorch.loggers import CSVLogger
 
 from benchmarks.contenders.hand import INTERVAL, MAX_NORM, MIN_LR, MOMENTUM, parts
-from benchmarks.rounds import Problem, TurnLoader
+from benchmarks.rounds import Problem, ReadyLoader, TurnLoader
 
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
 QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "num_sanity_val_steps": 0, "accelerator": "cpu", "devices": 1}
@@ -55,5 +55,4 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
         trainer = pl.Trainer(
             max_epochs=epochs, logger=CSVLogger(name), log_every_n_steps=INTERVAL, gradient_clip_val=MAX_NORM, callbacks=callbacks, **QUIET
         )
-        validation = torch.utils.data.DataLoader(problem.batches(problem.validation, seed=1), batch_size=None)
-        trainer.fit(Module(problem, epochs * len(loader)), loader, validation)
+        trainer.fit(Module(problem, epochs * len(loader)), loader, ReadyLoader(problem))

@@ -9,10 +9,9 @@ from typing import Any
 from mmengine.evaluator import BaseMetric, Evaluator
 from mmengine.model import BaseModel
 from mmengine.runner import Runner
-from torch.utils.data import DataLoader
 
 from benchmarks.contenders.hand import INTERVAL, MAX_NORM, MIN_LR, MOMENTUM, parts
-from benchmarks.rounds import Problem, TurnLoader
+from benchmarks.rounds import Problem, ReadyLoader, TurnLoader
 
 
 class Model(BaseModel):
@@ -54,7 +53,7 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     _run(
         loader, problem, epochs, clip={"max_norm": MAX_NORM}, default_hooks=hooks, param_scheduler=[schedule],
         custom_hooks=[{"type": "EMAHook", "momentum": 1 - MOMENTUM}], val_cfg={}, val_evaluator=Evaluator([Score()]),
-        val_dataloader=DataLoader(problem.batches(problem.validation, seed=1), batch_size=None),
+        val_dataloader=ReadyLoader(problem),
     )  # fmt: skip
 
 
@@ -70,5 +69,3 @@ def _run(loader: TurnLoader, problem: Problem, epochs: int, clip: dict[str, floa
             if type(handler) is logging.StreamHandler:
                 handler.setLevel(logging.CRITICAL)  # its file stays
         runner.train()
-
-

@@ -11,7 +11,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from benchmarks.contenders.hand import INTERVAL, LR, MAX_NORM, MIN_LR, MOMENTUM
-from benchmarks.rounds import Problem, TurnLoader
+from benchmarks.rounds import Problem, ReadyLoader, TurnLoader
 
 Batch = dict[str, torch.Tensor]
 
@@ -42,9 +42,13 @@ class AsDicts:
 
 class WithOurLoader(Trainer):
     batches: Any = None
+    val_batches: Any = None
 
     def get_train_dataloader(self) -> Any:
         return AsDicts(self.batches)
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
+        return AsDicts(self.val_batches)
 
 
 class Average(TrainerCallback):
@@ -65,15 +69,14 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     options = {
         "logging_steps": INTERVAL, "save_strategy": "epoch", "save_total_limit": 5, "eval_strategy": "epoch", "max_grad_norm": MAX_NORM,
-        "lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": {"min_lr": MIN_LR}, "per_device_eval_batch_size": problem.batch_size,
+        "lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": {"min_lr": MIN_LR},
+        "per_device_eval_batch_size": problem.batch_size,
     }  # fmt: skip
-    inputs, targets = (torch.cat(parts) for parts in zip(*problem.batches(problem.validation, seed=1), strict=True))
-    rows = [{"inputs": one, "labels": label} for one, label in zip(inputs, targets, strict=True)]
 
     def accuracy(output: Any) -> dict[str, float]:
         return {"accuracy": float((output.predictions.argmax(-1) == output.label_ids).mean())}
 
-    _train(loader, problem, epochs, options, {"eval_dataset": rows, "compute_metrics": accuracy, "callbacks": [Average()]})
+    _train(loader, problem, epochs, options, {"eval_dataset": [], "compute_metrics": accuracy, "callbacks": [Average()]})
 
 
 def _train(loader: TurnLoader, problem: Problem, epochs: int, options: dict[str, Any], parts: dict[str, Any]) -> None:
@@ -85,5 +88,5 @@ def _train(loader: TurnLoader, problem: Problem, epochs: int, options: dict[str,
         )  # fmt: skip
         trainer = WithOurLoader(model, arguments, train_dataset=loader.dataset, **parts)
         trainer.remove_callback(PrinterCallback)
-        trainer.batches = loader
+        trainer.batches, trainer.val_batches = loader, ReadyLoader(problem)
         trainer.train()

@@ -83,7 +83,7 @@ def _hook_entry(cls: type[BaseHook], other_names: list[str]) -> str:
     defaults = {name: default_of(cls, parameter) for name, parameter in known.items()}
     rows = []
     for name, parameter in known.items():
-        kind = type_of(parameter).replace("|", "\\|")
+        kind = type_of(parameter).replace("|", "or")  # a bar would end the cell
         rows.append(f"| `{name}` | `{kind}` | {_cell(defaults[name])} |")
     table = ["| parameter | type | default |", "| --- | --- | --- |", *rows] if rows else ["It takes no parameters of its own."]
     facts = [f"Sites: {', '.join(f'`{site}`' for site in sites_of(cls))}.", f"Priority: {priority_label(cls.priority)}."]
@@ -96,7 +96,7 @@ def _hook_entry(cls: type[BaseHook], other_names: list[str]) -> str:
 def _cell(default: object) -> str:
     """A default in a table: as code, so that Markdown leaves it as it is."""
     value = shown(default).removeprefix("= ")
-    return "**required**" if value == "required" else "`" + value.replace("|", "\\|") + "`"
+    return "**required**" if value == "required" else f"`{value}`"
 
 
 def _escaped(doc: str) -> str:

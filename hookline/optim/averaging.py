@@ -31,12 +31,12 @@ class WeightAverage:
         """Whether the model holds the average just now."""
         return self._raw is not None
 
-    @torch.no_grad()
     def update(self, weight: float) -> None:
         """`average = (1 - weight) * average + weight * current`."""
-        assert not self.swapped, "the model holds the average: there is nothing to learn from it"
-        for live, average in self._groups:
-            torch._foreach_lerp_(average, self._near(live, average), weight)
+        assert self._raw is None, "the model holds the average: there is nothing to learn from it"
+        with torch.no_grad():  # not as a decorator, which costs more, and this is done in each iteration
+            for live, average in self._groups:
+                torch._foreach_lerp_(average, self._near(live, average) if self._elsewhere else live, weight)
 
     @torch.no_grad()
     def restart(self) -> None:
@@ -75,8 +75,6 @@ class WeightAverage:
         return self.live if self._raw is None else self._raw
 
     def _near(self, live: list[Tensor], average: list[Tensor]) -> list[Tensor]:
-        if not self._elsewhere:
-            return live
         return [tensor.to(other.device) for tensor, other in zip(live, average, strict=True)]
 
 

@@ -101,7 +101,8 @@ class _Rehearser:
         if resume not in (None, "auto"):
             self._phase(probe, "resume", lambda: runner.load_weights(load_checkpoint(str(resume))))
         for split, loader in loaders.items():
-            self._phase(probe, f"{split} data", lambda split=split, loader=loader: self._read(split, loader))  # type: ignore[misc]
+            if loader is not None:
+                self._phase(probe, f"{split} data", lambda split=split, loader=loader: self._read(split, loader))  # type: ignore[misc]
         self._estimate(runner, plan, probe)
 
     def _prepare(self, runner: Runner) -> None:
