@@ -100,7 +100,8 @@ def measure(problem: Problem, setup: str, names: list[str], epochs: int) -> dict
         if outcome.error is not None or len(outcome.epochs) < 2:
             left_out[name] = outcome.error or "too few epochs"
         else:
-            rows[name] = {**compared(outcome.epochs, base), "background_us": outcome.background}
+            epochs = [round(value, 1) for value in outcome.epochs]
+            rows[name] = {**compared(outcome.epochs, base), "background_us": outcome.background, "epochs_us": epochs}
             if name == IDLE:
                 rows[name] |= {"to_hookline": idle_ratio(outcome, outcomes["Hookline"])}
     return {"problem": problem.name, "setup": setup, "rows": rows, "left_out": left_out}

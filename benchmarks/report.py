@@ -21,8 +21,10 @@ This page is made by `benchmarks/report.py` from `benchmarks/results/*.json`; a 
 benchmarks again and makes it anew, `make bench-peers` those with the other frameworks, in an environment of their own.
 
 All that is compared with each other ran in one process at the same time, taking turns of a few milliseconds (imports: fresh
-processes, taking turns). CPU time is taken unless a table says otherwise, on one thread. Ratios are what to look at: of medians or
-medians of ratios, with quartiles behind them. Microseconds are those of one machine, which was not idle: its load is told.
+processes, taking turns). CPU time is taken unless a table says otherwise, on one thread. Ratios are what to look at, with quartiles
+behind them. For whole frameworks and for imports it is the ratio of medians, and the quartiles are those of the ratios epoch by epoch, or
+round by round, so that it may lie outside of them where the machine's pace changed; elsewhere it is the median of the ratios turn by
+turn. Microseconds are those of one machine, which was not idle: its load is told at the end.
 """
 ABOUT_PEERS = """*Minimal* is training alone, against the bare loop. *Typical* has logging every 50 iterations, a cosine schedule by
 iteration, clipping, an average of the weights, and after each epoch (1,000 iterations of the MLP, 100 of the CNN) a validation of ten

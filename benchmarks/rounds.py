@@ -217,8 +217,8 @@ def background_time(seconds: dict[str, float]) -> Iterator[None]:
 
 
 def compared(values: list[float], base: list[float]) -> dict[str, float]:
-    """The ratio of medians to another contender, with the quartiles of the ratios epoch by epoch."""
+    """The ratio of medians to another contender, and of the ratios epoch by epoch the median (`paired`) and quartiles."""
     ratios = [value / other for value, other in zip(values, base, strict=False)]
-    low, _, high = statistics.quantiles(ratios, n=4)
+    low, paired, high = statistics.quantiles(ratios, n=4)
     medians = statistics.median(values), statistics.median(base)
-    return {"us": medians[0], "ratio": medians[0] / medians[1], "low": low, "high": high}
+    return {"us": medians[0], "ratio": medians[0] / medians[1], "paired": paired, "low": low, "high": high}

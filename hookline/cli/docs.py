@@ -90,7 +90,8 @@ def _hook_entry(cls: type[BaseHook], other_names: list[str]) -> str:
     facts += [f"State: {', '.join(f'`{field}`' for field in state_of(cls))}."] if state_of(cls) else []
     facts += [f"Also known as {', '.join(f'`{name}`' for name in other_names)}."] if other_names else []
     config = ["```yaml", example(cls.__name__, defaults).rstrip(), "```"]
-    return "\n".join([f"## {cls.__name__}", "", _escaped(doc_of(cls)), "", *table, "", "<br>\n".join(facts), "", *config])
+    picture = [f"![what {cls.__name__} draws](images/hooks/{cls.__name__}.png)", ""] if cls.__name__ in PICTURED else []
+    return "\n".join([f"## {cls.__name__}", "", _escaped(doc_of(cls)), "", *picture, *table, "", "<br>\n".join(facts), "", *config])
 
 
 def _cell(default: object) -> str:
@@ -104,6 +105,12 @@ def _escaped(doc: str) -> str:
     parts = doc.split("`")
     return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
 
+
+# Hooks that draw; docs/images/hooks has a picture by each.
+PICTURED = {
+    *("AttentionMapHook", "CAMHook", "DetVisualizationHook", "FeatureMapHook", "GradientFlowHook", "SaliencyHook"),
+    *("SegVisualizationHook", "VisualizationHook"),
+}
 
 PAGES = {Path("docs/sites.md"): sites_page, Path("docs/hooks-reference.md"): hooks_page}
 

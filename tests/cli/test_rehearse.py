@@ -189,6 +189,11 @@ def test_a_good_config_passes_and_leaves_nothing_behind(config: str, capsys: pyt
     assert not (Path(config).parent / "run").exists()
 
 
+def test_data_that_there_is_not_is_not_said_to_be_rehearsed(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rehearse", config, "dataset.test=null"]) == 0
+    assert "test data" not in capsys.readouterr().out
+
+
 def test_what_is_wrong_in_the_config_itself_is_exit_code_2(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rehearse", config, "hooks=[{type: EarlyStoppingHook, patiance: 3}]"]) == 2
     captured = capsys.readouterr()
