@@ -28,12 +28,12 @@ turn. Microseconds are those of one machine, which was not idle: its load is tol
 """
 ABOUT_PEERS = """*Minimal* is training alone, against the bare loop. *Typical* has logging every 50 iterations, a cosine schedule by
 iteration, clipping, an average of the weights, and after each epoch (1,000 iterations of the MLP, 100 of the CNN) a validation of ten
-batches and a checkpoint, against the same work written by hand. What a framework has of these it does itself, set up as its documents
-say; where it has none, a few lines were added. So they do not all do quite the same: skorch, fastai and Keras log after each epoch
+batches and a checkpoint, against the same work written by hand. What a framework has of these it does with its own
+means; where it has none, a few lines were added. So they do not all do quite the same: skorch, fastai and Keras log after each epoch
 only; skorch, HF Trainer and fastai validate with the plain weights; Hookline and the loop by hand flush a checkpoint to the disk before it
-gets its name, the others save as they do by default; Hookline also times its phases and hooks, and keeps what a resume in the
-middle of an epoch needs. *Other threads* is CPU time per iteration (tiny MLP, typical) of threads that a contender started, which is
-not in its ratio: Hookline writes checkpoints there.
+gets its name, the others save as they do by default; Hookline also times its phases and hooks, and saves the state of its
+hooks. *Other threads* is CPU time per iteration (typical: MLP, CNN) of threads that a contender started, which is
+not in the ratios of the table: Hookline writes checkpoints there.
 """
 
 
@@ -79,8 +79,9 @@ def setups(found: dict[str, Any], names: tuple[str, ...], title: str, text: str)
     ]
     hand = [results[key]["rows"]["by hand"]["us"] for key in keys]
     notes = sorted({f"{name} ({why})" for key in keys for name, why in results[key]["left_out"].items()})
-    below = [f"The loop by hand takes {', '.join(f'{us:.0f}' for us in hand)} µs.", f"Left out: {'; '.join(notes)}." if notes else ""]
-    return f"## {title}\n\n{text}\n{table(head, rows)}\n{' '.join(below).strip()}\n"
+    below = [f"The loop by hand takes {', '.join(f'{us:.0f}' for us in hand)} µs.", _all_counted(results)]
+    below += [f"Left out: {'; '.join(notes)}."] if notes else []
+    return f"## {title}\n\n{text}\n{table(head, rows)}\n{' '.join(below)}\n"
 
 
 def _rank(results: dict[str, Any], keys: list[str], name: str) -> float:
@@ -99,8 +100,19 @@ def _bold(name: str) -> str:
 
 
 def _background(results: dict[str, Any], name: str) -> str:
-    row = results.get("mlp-typical", {}).get("rows", {}).get(name)
-    return f"{row['background_us']:.0f} µs" if row else "–"
+    cells = [results[key]["rows"][name] for key in SETUPS if key.endswith("typical") and name in results.get(key, {}).get("rows", {})]
+    return ", ".join(f"{cell['background_us']:.0f}" for cell in cells) + " µs" if cells else "–"
+
+
+def _all_counted(results: dict[str, Any]) -> str:
+    """Hookline's ratios with the time of its other threads."""
+    told = []
+    for key in SETUPS:
+        rows = results.get(key, {}).get("rows", {})
+        if key.endswith("typical") and "Hookline" in rows:
+            ours = rows["Hookline"]
+            told.append(f"{(ours['us'] + ours['background_us']) / rows['by hand']['us']:.2f} ({_title(key)})")
+    return f"With its other threads counted Hookline's ratio is {' and '.join(told)}." if told else ""
 
 
 def peers(found: dict[str, Any]) -> str:
@@ -171,15 +183,14 @@ def ema(found: dict[str, Any]) -> str:
 
 
 def importing(found: dict[str, Any]) -> str:
-    name = "importing_peers" if "importing_peers" in found else "importing"
-    if name not in found:
-        return ""
-    rows = [
-        [f"`{statement}`", f"{row['seconds']:.2f} s", spread(row), f"{row['mb']:.0f} MB", f"{row['mb_ratio']:.2f}"]
-        for statement, row in found[name]["results"].items()
-    ]
+    """All runs, for they differ: each has a base of its own."""
+    rows = []
+    for name, where in (("importing", "`make bench`"), ("importing_peers", "`make bench-peers`")):
+        for statement, row in both(found, name).items():
+            figures = [f"{row['seconds']:.2f} s", spread(row), f"{row['mb']:.0f} MB", f"{row['mb_ratio']:.2f}"]
+            rows.append([f"`{statement}` ({where})", *figures])
     text = "`import hookline` itself imports nothing else, not even torch; what a run needs comes when it is first named.\n"
-    return f"## Importing\n\n{text}\n{table(['', 'CPU time', 'ratio to torch', 'memory', 'ratio'], rows)}"
+    return f"## Importing\n\n{text}\n{table(['', 'CPU time', 'ratio to torch', 'memory', 'ratio'], rows)}" if rows else ""
 
 
 def growth(found: dict[str, Any]) -> str:

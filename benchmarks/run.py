@@ -27,14 +27,14 @@ SUITE = {
     "dispatch": ["dispatch.py"],
     "checkpoint": ["checkpoint.py"],
     "ema": ["ema.py"],
-    "importing": ["importing.py"],
-    "growth": ["growth.py"],
+    "importing": ["importing.py", "--rounds", "5"],
+    "growth": ["growth.py", "--turns", "40"],
 }
 PEERS = {
     "peers_mlp": ["peers.py", "--epochs", "9", "--only", "mlp-minimal", "mlp-typical"],
     "peers_cnn": ["peers.py", "--epochs", "9", "--only", "cnn-minimal", "cnn-typical"],
     "dispatch_peers": ["dispatch.py"],
-    "importing_peers": ["importing.py", "--rounds", "5"],
+    "importing_peers": ["importing.py", "--rounds", "3"],
 }
 
 
