@@ -38,7 +38,7 @@ class Ends(BaseHook):
 def test_the_timeline_of_a_run_and_its_page(tmp_path):
     make_runner(tmp_path, LoggerHook(interval=1), CheckpointHook(), ReportHook(), val_loader=batches(1)).train()
     assert kinds(tmp_path) == ["start", "epoch", "save", "epoch", "save", "stop"]
-    first, last = rows(tmp_path)[0], rows(tmp_path)[-1]
+    first, last = rows(tmp_path)[0], next(row for row in rows(tmp_path) if row["what"] == "stop")
     assert first["versions"]["torch"]
     assert first["max_epochs"] == 2
     assert (last["reason"], last["iter"]) == ("reached max_epochs=2", 8)
