@@ -21,7 +21,7 @@ $(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[dev]'
+	$(PIP) --no-compile -e '.[dev]' # most of it is never imported
 	touch $@ $(VENV)/.use
 
 demo: $(VENV)/.use

@@ -7,6 +7,8 @@ import os
 import sys
 import tempfile
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start, too: several run at a time
+
 import pytest
 import torch
 from hypothesis import HealthCheck, settings

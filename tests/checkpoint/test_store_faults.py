@@ -174,4 +174,4 @@ def test_a_fault_in_every_single_operation_loses_nothing_that_was_reported(
     tmp_path: Path, run: Callable[[CheckpointStore], Iterator[int]], fault: str
 ) -> None:
     every_write = bool(os.environ.get("HOOKLINE_EVERY_WRITE"))
-    assert sweep(run, tmp_path, fault, stride=1 if every_write else 4) > (100 if every_write else 20)
+    assert sweep(run, tmp_path, fault, stride=1 if every_write else 7) > (100 if every_write else 12)
