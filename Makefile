@@ -8,7 +8,7 @@ PEERS_PIP := $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-ch
 COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compat.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-compat compat-environment compat-matrix lint format check bench bench-peers docs clean
+.PHONY: setup demo test test-exhaustive test-compat compat-environment compat-matrix lint format check bench bench-peers docs clean
 
 # To use it: the package alone. To work on it: with the tools and everything that the tests talk to.
 setup: $(VENV)/.dev
@@ -29,6 +29,10 @@ demo: $(VENV)/.use
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto
+
+# Trains the example models to their stated scores and goes through every single write of a checkpoint.
+test-exhaustive: $(VENV)/.dev
+	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto -m "exhaustive or slow" tests/models tests/docs tests/checkpoint
 
 # Callbacks of other frameworks: in an environment of its own, so that their packages stay out of the one that is worked in.
 test-compat: $(COMPAT)/.ready

@@ -26,8 +26,13 @@ def run(directory: Path, *command: str, path: Path | None = None) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+IN_CI = ("classification", "gan")  # the others take longer, and are alike
+MARKED = [
+    pytest.param(path, marks=pytest.mark.slow if path.stem in IN_CI else pytest.mark.exhaustive) for path in sorted(EXAMPLES.glob("*.py"))
+]
+
+
+@pytest.mark.parametrize("example", MARKED, ids=lambda path: path.stem)
 def test_an_example_runs_both_ways(example, tmp_path):
     result = re.search(r"^plain ([\d.]+), hookline ([\d.]+)$", run(tmp_path, str(example), "--quick"), re.MULTILINE)
     assert result

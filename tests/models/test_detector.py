@@ -46,7 +46,7 @@ def test_images_without_objects_have_a_finite_loss():
     assert outputs["loss"].isfinite()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_config_reaches_its_stated_score(tmp_path):
     runner = Runner.from_config("configs/shapes_detection.yaml", [f"work_dir={tmp_path}"])
     runner.train()

@@ -13,7 +13,7 @@ def test_scores_have_the_size_of_the_image():
     assert Segmenter(in_channels=1, num_classes=5, width=2)(torch.rand(2, 1, 32, 48)).shape == (2, 5, 32, 48)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_config_reaches_its_stated_score(tmp_path):
     runner = Runner.from_config("configs/shapes_segmentation.yaml", [f"work_dir={tmp_path}"])
     runner.train()
