@@ -4,7 +4,7 @@ from hookline.checkpoint.diff import diff
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem
 from hookline.checkpoint.formats import check_plain, is_finite
-from hookline.checkpoint.loading import load_checkpoint, load_whole
+from hookline.checkpoint.loading import load_checkpoint, load_whole, with_shards
 from hookline.checkpoint.manifest import INEXACT, Entry
 from hookline.checkpoint.names import check_name, safe_name
 from hookline.checkpoint.publish import publish, write_checkpoint
@@ -31,5 +31,6 @@ __all__ = [
     "load_whole",
     "publish",
     "safe_name",
+    "with_shards",
     "write_checkpoint",
 ]

@@ -123,14 +123,20 @@ def write_temporary(fs: FileSystem, directory: Path, fill: Callable[[HashingWrit
     return Written(path, stream.size, stream.hexdigest())
 
 
-def write_file(fs: FileSystem, path: Path, data: bytes) -> None:
-    """Replace a small file in one step; the caller syncs the directory."""
-    written = write_temporary(fs, path.parent, lambda stream: stream.write(data))
+def replace_file(fs: FileSystem, path: Path, fill: Callable[[HashingWriter], object]) -> None:
+    """Replace a file in one step by what `fill` writes; the caller syncs the directory."""
+    written = write_temporary(fs, path.parent, fill)
     try:
         fs.rename(written.path, path)
     except BaseException:
         discard(fs, [written.path])
         raise
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace a text file, readable for the group, so that it is there whole or not at all."""
+    replace_file(FileSystem(), path, lambda stream: stream.write(text.encode()))
+    os.chmod(path, 0o640)
 
 
 def link_or_copy(fs: FileSystem, source: Path) -> Path:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.formats import deserialize
@@ -16,6 +18,8 @@ from hookline.checkpoint.store import CheckpointStore
 from hookline.errors import suggest
 
 log = logging.getLogger(__name__)
+
+Empty = Callable[[list[int], torch.dtype], Tensor]
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -40,14 +44,24 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def load_whole(path: str | os.PathLike[str]) -> dict[str, Any]:
     """The same, with all tensors of a checkpoint whose parts lie beside it."""
-    checkpoint = load_checkpoint(path)
+    return with_shards(load_checkpoint(path), Path(path).parent)
+
+
+def with_shards(checkpoint: dict[str, Any], directory: Path, empty: Empty | None = None) -> dict[str, Any]:
+    """A checkpoint with its tensors, where their parts lie in a directory; without `empty` whole, and by this process alone.
+
+    `empty(shape, dtype)` makes what a tensor is read into; then all processes read, each its parts.
+    """
     if "shards" not in checkpoint:
         return checkpoint
     from hookline.checkpoint.shard_files import read  # half a second of imports
 
     rest = {key: value for key, value in checkpoint.items() if key != "shards"}
-    directory = Path(path).parent / check_name(checkpoint["shards"])
-    return read(directory, rest, lambda shape, dtype: torch.empty(shape, dtype=dtype), alone=True)
+    return read(directory / check_name(checkpoint["shards"]), rest, empty or _whole, alone=empty is None)
+
+
+def _whole(shape: list[int], dtype: torch.dtype) -> Tensor:
+    return torch.empty(shape, dtype=dtype)
 
 
 def _knows(store: CheckpointStore, name: str) -> bool:

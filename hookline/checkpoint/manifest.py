@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.checkpoint.errors import CheckpointError
-from hookline.checkpoint.files import FileSystem, write_file
+from hookline.checkpoint.files import FileSystem, replace_file
 from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name
 from hookline.errors import suggest
 
@@ -105,7 +105,8 @@ def read_ledger(directory: Path) -> Ledger:
 
 def write_ledger(fs: FileSystem, directory: Path, name: str, ledger: Ledger) -> None:
     """Replace the manifest or the journal, durably."""
-    write_file(fs, directory / name, encode(ledger))
+    data = encode(ledger)
+    replace_file(fs, directory / name, lambda stream: stream.write(data))
     fs.sync_directory(directory)
 
 

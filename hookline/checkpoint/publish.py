@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from hookline.checkpoint.files import FileSystem, HashingWriter, failure, make_directories, write_temporary
+from hookline.checkpoint.files import FileSystem, HashingWriter, failure, make_directories, replace_file, write_temporary
 from hookline.checkpoint.formats import check_plain, serialize
 from hookline.errors import ConfigError, suggest
 
@@ -49,8 +49,7 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: str | os.PathLike[str]
     path, fs, plain = Path(path), FileSystem(), check_plain(checkpoint)
     try:
         make_directories(fs, path.parent)
-        written = write_temporary(fs, path.parent, lambda stream: serialize(plain, stream))
-        fs.rename(written.path, path)
+        replace_file(fs, path, lambda stream: serialize(plain, stream))
         fs.sync_directory(path.parent)
     except OSError as error:
         raise failure(fs, path, error) from error

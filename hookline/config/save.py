@@ -4,32 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path as FilePath
 from typing import Any
 
 import yaml
 
+from hookline.checkpoint.files import replace_text
 from hookline.config.yaml_marks import Dumper
 from hookline.secrets import mask_secrets
 
 
 def save_resolved(config: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a config as YAML that `load_config` reads back, secrets masked; the file is there whole or not at all."""
-    target = FilePath(path)
     text = yaml.dump(_literal(mask_secrets(config)), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            os.fchmod(stream.fileno(), 0o640)
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    replace_text(FilePath(path), text)
 
 
 def _literal(value: Any) -> Any:

@@ -10,7 +10,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard, register_fsdp_forward_method
-from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Shard, distribute_tensor, empty
 
 from hookline.errors import ConfigError, suggest
 
@@ -61,6 +61,11 @@ def blocks_of(model: nn.Module, wrap: str | Sequence[str] | None) -> list[nn.Mod
 def new_save_group() -> Any:
     """A group of its own for what is written beside the training, whose collectives must not mix with that one's."""
     return dist.new_group(backend="gloo")
+
+
+def empty_part(mesh: DeviceMesh, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
+    """Room for this process's part of a tensor."""
+    return empty(shape, dtype=dtype, device_mesh=mesh, placements=[Shard(0)])
 
 
 def checkpoint_as_parts(checkpoint: dict[str, Any], model: nn.Module, mesh: DeviceMesh) -> dict[str, Any]:

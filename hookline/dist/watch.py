@@ -129,16 +129,16 @@ class Watch:
             self._stopped.wait(self._patience)  # the main thread will most likely notice by itself
             if not self._stopped.is_set():
                 self._end(f"{failed}; this process ends too", None)
-        waiting = [rank for rank, seen in self._seen.items() if seen.place.waiting and now - seen.moved > self._timeout]
+        waiting = [rank for rank, seen in self._known() if seen.place.waiting and now - seen.moved > self._timeout]
         if waiting:
             self._end(*self._verdict(waiting))
 
     def _verdict(self, waiting: list[int]) -> tuple[str, list[int]]:
         """Whom the others wait for, in words and by rank."""
         silent = self._silent()
-        busy = [rank for rank, seen in self._seen.items() if not seen.place.waiting and rank not in silent]
-        guilty = silent or busy or sorted(self._seen)
-        places = "; ".join(f"process {rank}: {seen.place.text}" for rank, seen in sorted(self._seen.items()))
+        busy = [rank for rank, seen in self._known() if not seen.place.waiting and rank not in silent]
+        guilty = silent or busy or [rank for rank, _ in self._known()]
+        places = "; ".join(f"process {rank}: {seen.place.text}" for rank, seen in self._known())
         seconds = f"{self._timeout:.0f} s"
         if silent:
             verdict = f"{_processes(silent)} answered no more (stopped, or its machine is gone)"
@@ -148,15 +148,20 @@ class Watch:
             verdict = "the processes wait for each other at different places"
         return f"{verdict}; nothing moved for {seconds}. Where they are: {places}", guilty
 
+    def _known(self) -> list[tuple[int, Seen]]:
+        """What is known by rank; a copy, for the main thread looks too when it fails."""
+        return sorted(self._seen.copy().items())
+
     def _silent(self) -> list[int]:
         self._look()
         now = time.monotonic()
-        return [rank for rank, seen in self._seen.items() if rank != self._world.rank and now - seen.heard > self._patience]
+        return [rank for rank, seen in self._known() if rank != self._world.rank and now - seen.heard > self._patience]
 
     def _end(self, text: str, guilty: list[int] | None) -> None:
         """Out of here, at once: the main thread may never come back."""
         log.error("%s", text)
-        spokesman = min((rank for rank in self._seen if rank not in self._silent()), default=0)
+        silent = self._silent()
+        spokesman = min((rank for rank, _ in self._known() if rank not in silent), default=0)
         if self._world.rank == spokesman or guilty is None:
             print(f"hookline: {text}", file=sys.stderr)
         if guilty is not None and self._world.rank in guilty:

@@ -44,15 +44,11 @@ class World:
         """What the main process says; the others' words count for nothing."""
         return self.gather_text(text if self.is_main else "")[0]
 
-    def all_agree(self, yes: bool) -> bool:
-        """Whether all processes say yes."""
-        return set(self.gather(b"y" if yes else b"n")) == {b"y"}
-
     def sum(self, values: list[float]) -> list[float]:
         """The sums over all processes, in double precision."""
         if self.size == 1:
             return values
-        total = torch.tensor(values, dtype=torch.float64)
+        total = torch.tensor(values, dtype=torch.float64, device=_device())
         dist.all_reduce(total)
         return [float(value) for value in total.tolist()]
 
@@ -67,10 +63,10 @@ class World:
                 dist.broadcast(buffer, 0)
 
     def _gather(self, message: bytes, length: int) -> list[bytes]:
-        mine = torch.frombuffer(bytearray(message.ljust(length, b"\0")), dtype=torch.uint8)
+        mine = torch.frombuffer(bytearray(message.ljust(length, b"\0")), dtype=torch.uint8).to(_device())
         parts = [torch.empty_like(mine) for _ in range(self.size)]
         dist.all_gather(parts, mine)
-        return [bytes(part.numpy()) for part in parts]
+        return [bytes(part.cpu().numpy()) for part in parts]
 
 
 def current_world() -> World:
@@ -78,3 +74,8 @@ def current_world() -> World:
     if dist.is_available() and dist.is_initialized():
         return World(dist.get_rank(), dist.get_world_size(), int(os.environ.get("LOCAL_RANK", "0")))
     return World()
+
+
+def _device() -> str:
+    """Where small messages travel: a group that the user made for NCCL alone takes nothing from the CPU."""
+    return "cuda" if dist.get_backend() == "nccl" else "cpu"

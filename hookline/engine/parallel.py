@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from hookline.checkpoint import check_name
+from hookline.checkpoint import with_shards
 from hookline.dist import World, choose_strategy, replicate
 from hookline.errors import HooklineError
 
@@ -58,23 +59,11 @@ class Parallel:
 
     def whole(self, checkpoint: dict[str, Any], directory: Path) -> dict[str, Any]:
         """A checkpoint as this run's model needs it: with its tensors, where they lie beside it, and each process's part of them."""
-        if "shards" in checkpoint:
-            from hookline.checkpoint.shard_files import read
-
-            rest = {key: value for key, value in checkpoint.items() if key != "shards"}
-            checkpoint = read(directory / check_name(checkpoint["shards"]), rest, self._empty, alone=self.mesh is None)
         if self.mesh is None:
-            return checkpoint
-        from hookline.dist.fsdp import checkpoint_as_parts
+            return with_shards(checkpoint, directory)
+        from hookline.dist.fsdp import checkpoint_as_parts, empty_part
 
-        return checkpoint_as_parts(checkpoint, self.model, self.mesh)
-
-    def _empty(self, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
-        if self.mesh is None:
-            return torch.empty(shape, dtype=dtype)
-        from torch.distributed.tensor import Shard, empty
-
-        return empty(shape, dtype=dtype, device_mesh=self.mesh, placements=[Shard(0)])
+        return checkpoint_as_parts(with_shards(checkpoint, directory, partial(empty_part, self.mesh)), self.model, self.mesh)
 
     @property
     def replicated(self) -> bool:

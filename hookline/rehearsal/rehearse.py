@@ -207,7 +207,7 @@ def _told(result: Rehearsal) -> Iterator[None]:
         def emit(self, record: logging.LogRecord) -> None:
             text = record.getMessage()
             if not any(part in text for part in NOISE):
-                result.add([Finding("warning", "log", text, "")])
+                result.add([Finding("warning", "log", text, "the run will say the same: heed it, or leave out the hook that says it")])
 
     logger, listener = logging.getLogger("hookline"), Listener(logging.WARNING)
     propagate, logger.propagate = logger.propagate, False

@@ -6,14 +6,13 @@ import base64
 import hashlib
 import html
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from hookline.checkpoint.files import replace_text
 from hookline.report.collect import collect
 
 SCRIPTS = ("dom.js", "charts.js", "sections.js", "page.js")
@@ -44,15 +43,7 @@ def write_report(folders: Sequence[str | Path], target: Path) -> Path:
     """Make the page of these runs; it is there whole or not at all."""
     data = collect(folders)
     text = page(data, title=", ".join(run["name"] for run in data["runs"]))
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o640)
-            file.write(text)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    replace_text(target, text)
     return target
 
 

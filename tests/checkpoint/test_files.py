@@ -17,7 +17,8 @@ from hookline.checkpoint.files import (
     failure,
     link_or_copy,
     make_directories,
-    write_file,
+    replace_file,
+    replace_text,
     write_temporary,
 )
 from hookline.checkpoint.names import is_temporary, temporary_name
@@ -90,16 +91,25 @@ def test_replacing_a_file_replaces_a_link_and_not_what_it_points_to(tmp_path: Pa
     victim, target = tmp_path / "victim", tmp_path / "target"
     victim.write_text("mine")
     target.symlink_to(victim)
-    write_file(FileSystem(), target, b"ours")
+    replace_file(FileSystem(), target, hello)
     assert not target.is_symlink()
-    assert (victim.read_text(), target.read_bytes()) == ("mine", b"ours")
+    assert (victim.read_text(), target.read_bytes()) == ("mine", b"hello world")
 
 
 def test_a_replacement_that_fails_leaves_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "target").mkdir()
     with pytest.raises(IsADirectoryError):
-        write_file(FileSystem(), tmp_path / "target", b"ours")
+        replace_file(FileSystem(), tmp_path / "target", hello)
     assert [path.name for path in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_replaced_text_is_whole_and_readable_for_the_group(tmp_path: Path) -> None:
+    target = tmp_path / "page.html"
+    replace_text(target, "first")
+    replace_text(target, "zwölf")
+    assert target.read_text(encoding="utf-8") == "zwölf"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_a_second_name_is_a_hard_link_or_else_a_copy(tmp_path: Path) -> None:

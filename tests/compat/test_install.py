@@ -104,3 +104,36 @@ def test_a_script_is_run_as_if_it_had_been_written_for_hookline(tmp_path: Path) 
 def test_a_missing_script_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run-as", "mmengine", "nowhere.py"]) == 2
     assert "no such script" in capsys.readouterr().err
+
+
+def test_a_script_for_mmcv_trains_as_it_is(tmp_path: Path) -> None:
+    script = """
+import logging
+import torch
+from mmcv.runner import EpochBasedRunner, HOOKS, Hook
+
+@HOOKS.register_module()
+class Count(Hook):
+    done = 0
+    def after_train_iter(self, runner):
+        Count.done += 1
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 1)
+    def train_step(self, data, optimizer):
+        return {"loss": self.fc(data).mean(), "num_samples": len(data)}
+
+model = Model()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+runner = EpochBasedRunner(model, optimizer=optimizer, work_dir=WORK, logger=logging.getLogger("x"), max_epochs=2)
+runner.register_training_hooks(lr_config={"policy": "fixed"}, optimizer_config={}, custom_hooks_config=[{"type": "Count"}])
+runner.run([torch.utils.data.DataLoader(torch.ones(4, 2), batch_size=2)], [("train", 1)])
+print(Count.done, runner.epoch)
+"""
+    (tmp_path / "script.py").write_text(script.replace("WORK", repr(str(tmp_path / "run"))))
+    command = [sys.executable, "-m", "hookline", "run-as", "mmcv", str(tmp_path / "script.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "4 2"

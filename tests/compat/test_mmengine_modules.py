@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,15 +15,15 @@ from torch import nn
 
 from hookline.compat.mmengine.dataset import BaseDataset, ConcatDataset, RepeatDataset, pseudo_collate
 from hookline.compat.mmengine.evaluator import Evaluator, get_metric_value
-from hookline.compat.mmengine.hooks import EarlyStoppingHook, Hook
+from hookline.compat.mmengine.hooks import EarlyStoppingHook, Hook, NaiveVisualizationHook, PrepareTTAHook
 from hookline.compat.mmengine.logging import HistoryBuffer, MessageHub
-from hookline.compat.mmengine.model import BaseModel, BaseModule, ImgDataPreprocessor
+from hookline.compat.mmengine.model import BaseModel, BaseModule, BaseTTAModel, ImgDataPreprocessor
 from hookline.compat.mmengine.registry import MODELS, Registry
 from hookline.compat.mmengine.runner import load_checkpoint, save_checkpoint
 from hookline.compat.mmengine.structures import BaseDataElement, InstanceData
 from hookline.compat.mmengine.utils import digit_version
 from hookline.compat.mmengine.visualization import Visualizer
-from tests.compat.mmengine_parts import Accuracy, Net, data, make_runner
+from tests.compat.mmengine_parts import Accuracy, Net, data, loader, make_runner
 
 
 def test_a_child_registry_finds_its_own_first_and_then_its_parent_s() -> None:
@@ -219,3 +220,45 @@ def test_versions_compare() -> None:
     assert digit_version("1.10.0rc1") < digit_version("1.10.0") < digit_version("1.11")
     assert len(data()) == 32
     assert "cv2" not in sys.modules
+
+
+def two_versions(samples: list[Any]) -> list[Any]:
+    """A batch in two versions: as it is, and with all inputs mirrored."""
+    inputs, labels = torch.stack([sample[0] for sample in samples]), torch.stack([sample[1] for sample in samples])
+    return [[inputs, -inputs], [labels, labels]]
+
+
+class MeanOfVersions(BaseTTAModel):
+    def merge_preds(self, data_samples_list: list[Any]) -> Any:
+        outputs, labels = data_samples_list
+        return torch.stack(outputs).mean(0), labels[0]
+
+
+def test_test_time_augmentation_merges_what_the_model_says_of_each_version(tmp_path: Path) -> None:
+    runner = make_runner(tmp_path, test_dataloader={**loader(data(16, 2), shuffle=False), "collate_fn": two_versions})
+    runner.register_hook(PrepareTTAHook({"type": MeanOfVersions}))
+    net = runner.model
+    inputs, labels = data(16, 2).tensors
+    measured = runner.test()
+    assert isinstance(runner.model, MeanOfVersions)
+    net.eval()
+    merged = (net(inputs) + net(-inputs)) / 2
+    assert measured["accuracy"] == pytest.approx((merged.argmax(1) == labels).float().mean().item())
+
+
+def test_the_naive_visualization_hook_hands_images_of_their_old_size_to_the_visualizer() -> None:
+    class Recorder:
+        def __init__(self) -> None:
+            self.drawn: list[tuple[Any, ...]] = []
+
+        def add_datasample(self, *given: Any) -> None:
+            self.drawn.append(given)
+
+    recorder, hook = Recorder(), NaiveVisualizationHook(interval=2, draw_gt=False)
+    sample = BaseDataElement(metainfo={"ori_height": 6, "ori_width": 8, "img_path": "folder/cat.png"})
+    batch = [{"inputs": torch.full((3, 3, 4), 300.0), "data_sample": sample}]
+    for index in range(4):
+        hook.after_test_iter(SimpleNamespace(visualizer=recorder), index, batch, ["result"])
+    assert len(recorder.drawn) == 2
+    name, image, given, output, draw_gt, draw_pred = recorder.drawn[0]
+    assert (name, image.shape, image.max(), given, output, draw_gt, draw_pred) == ("cat.png", (6, 8, 3), 255, sample, "result", False, True)

@@ -127,7 +127,6 @@ def talk(folder: Path, long: int = 0) -> dict[str, Any]:
     return {
         "told": [len(text) for text in told],
         "main": world.main_says(f"from {world.rank}"),
-        "agree": [world.all_agree(True), world.all_agree(world.rank == 0)],
         "sum": world.sum([float(world.rank + 1), 0.5]),
     }
 

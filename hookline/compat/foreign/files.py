@@ -6,9 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.checkpoint import FileSystem, check_plain
-from hookline.checkpoint.files import discard, make_directories, write_temporary
-from hookline.checkpoint.formats import serialize
+from hookline.checkpoint import write_checkpoint
 from hookline.engine import BaseRunner
 from hookline.engine.seams import save
 
@@ -28,7 +26,7 @@ class Files:
 
     def save(self, path: str | Path, content: Content, fill: Fill | None = None) -> None:
         """Have a checkpoint written to a path at the next seam: in torch's format, or by `fill`."""
-        write = fill or write_checkpoint
+        write = fill or (lambda path, checkpoint: write_checkpoint(checkpoint, path))
         self._ask(lambda checkpoint: write(Path(path), content(checkpoint)))
 
     def remove(self, path: str | Path) -> None:
@@ -49,22 +47,3 @@ class Files:
         if self._hook.runner.is_main:
             for operation in asked:
                 operation(checkpoint)
-
-
-def write_checkpoint(path: Path, content: dict[str, Any]) -> None:
-    """Replace a file by a checkpoint, so that at any time there is the old one or the new one, whole."""
-    plain = check_plain(content)
-    replace_file(path, lambda stream: serialize(plain, stream))
-
-
-def replace_file(path: Path, fill: Callable[[Any], object]) -> None:
-    """Replace a file in one step by what `fill(stream)` writes."""
-    fs = FileSystem()
-    make_directories(fs, path.parent)
-    written = write_temporary(fs, path.parent, fill)
-    try:
-        fs.rename(written.path, path)
-    except BaseException:
-        discard(fs, [written.path])
-        raise
-    fs.sync_directory(path.parent)
