@@ -1,6 +1,6 @@
 """What an iteration costs beyond the model: Hookline against the same loop written by hand, in one run.
 
-    python benchmarks/overhead.py [--blocks 400] [--block 50] [--json FILE]
+    python benchmarks/overhead.py [--blocks 1000] [--block 50] [--json FILE]
 
 A tiny MLP (32-64-10), batch 32, one thread: small enough that every microsecond of framework shows. All contenders train at the
 same time, each in a thread of its own, and take turns of a few milliseconds, one at a time and in random order: what
@@ -80,7 +80,7 @@ def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--blocks", type=int, default=400)
+    parser.add_argument("--blocks", type=int, default=1000)
     parser.add_argument("--block", type=int, default=50, help="iterations in a turn")
     parser.add_argument("--json", type=Path, help="also write the results here")
     arguments = parser.parse_args()

@@ -9,7 +9,7 @@ import random
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 from torch import nn
@@ -18,11 +18,18 @@ WARM_UP = 10  # turns that do not count
 
 
 def take_turns(
-    contenders: dict[str, Callable[[TurnLoader], None]], blocks: int, block: int, clock: Callable[[], float] = time.thread_time
+    contenders: dict[str, Callable[[TurnLoader], None]],
+    blocks: int,
+    block: int,
+    clock: Callable[[], float] = time.thread_time,
+    before: Mapping[str, int] = {},
 ) -> dict[str, list[float]]:
-    """Microseconds per iteration of each contender, turn by turn, after the warm-up."""
+    """Microseconds per iteration of each contender, turn by turn, after the warm-up.
+
+    `before` says how many iterations a contender has behind it when the turns begin.
+    """
     turns = Turns(list(contenders), blocks + WARM_UP, block, clock)
-    threads = [threading.Thread(target=run, args=(turns.loader(name),)) for name, run in contenders.items()]
+    threads = [threading.Thread(target=run, args=(TurnLoader(turns, name, before.get(name, 0)),)) for name, run in contenders.items()]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -47,9 +54,6 @@ class Turns:
         self._next = 0
         self._changed = threading.Condition()
 
-    def loader(self, name: str) -> TurnLoader:
-        return TurnLoader(self, name)
-
     def wait(self, name: str) -> bool:
         """Return when it is this contender's turn; False if there is none left."""
         with self._changed:
@@ -67,17 +71,19 @@ class Turns:
 class TurnLoader:
     """The same few batches over and over, as long as there are turns."""
 
-    def __init__(self, turns: Turns, name: str) -> None:
+    def __init__(self, turns: Turns, name: str, before: int = 0) -> None:
         generator = torch.Generator().manual_seed(0)
         self._batches = [(torch.randn(32, 32, generator=generator), torch.randint(10, (32,), generator=generator)) for _ in range(64)]
-        self._turns, self._name = turns, name
+        self._turns, self._name, self._before = turns, name, before
 
     def __len__(self) -> int:
         blocks = sum(name == self._name for name in self._turns._order)
-        return blocks * self._turns.block
+        return self._before + blocks * self._turns.block
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         batches, count, block = self._batches, len(self._batches), range(self._turns.block)
+        for index in range(self._before):
+            yield batches[index % count]
         while self._turns.wait(self._name):
             started = self._turns.clock()
             for index in block:

@@ -47,7 +47,9 @@ class ConsoleWriter(Writer):
         if mode == "train" and self._bar is not None:
             self._bar.show(scalars)  # the bar tells it; lines would only push it down
             return
-        self._logger.info("%s  %s", self._position(mode, iter), format_scalars(for_lines(scalars) if mode == "train" else scalars))
+        if self._logger.isEnabledFor(logging.INFO):  # else the text would be made for nobody
+            shown = format_scalars(for_lines(scalars) if mode == "train" else scalars)
+            self._logger.info("%s  %s", self._position(mode, iter), shown)
 
     def close(self) -> None:
         if self._bar is not None:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each row
+
 
 class RowFile:
     """Appends complete lines; each has the `iter` that it belongs to."""
@@ -19,7 +21,7 @@ class RowFile:
         self.file = self.path.open("a", encoding="utf-8")
 
     def append(self, row: Mapping[str, Any]) -> None:
-        self.file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        self.file.write(encode(row) + "\n")
         self.file.flush()
 
     def rows(self) -> list[dict[str, Any]]:
@@ -45,7 +47,7 @@ class RowFile:
     def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Have these rows and no others."""
         self.file.close()
-        rewrite(self.path, [json.dumps(row, ensure_ascii=False) for row in rows])
+        rewrite(self.path, [encode(row) for row in rows])
         self.file = self.path.open("a", encoding="utf-8")
 
     def remove(self) -> None:

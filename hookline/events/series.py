@@ -9,13 +9,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-
-class Moment(NamedTuple):
-    """When something was recorded."""
-
-    iter: int
-    epoch: int
-    time: float
+Moment = tuple[int, int, float]  # iteration, epoch and wall time: a plain tuple, for one is made in every iteration
 
 
 class Scalar(NamedTuple):
@@ -70,9 +64,9 @@ class Series:
 
     def last_iter(self) -> int:
         if self.pending_moments:
-            return self.pending_moments[-1].iter
+            return self.pending_moments[-1][0]
         last = self.moments[-1] if self.moments else None
-        return -1 if last is None else last.iter
+        return -1 if last is None else last[0]
 
     def history(self) -> list[Scalar]:
         return [Scalar(value, *moment) for value, moment in zip(self.window, self.moments, strict=True) if moment is not None]
@@ -114,7 +108,7 @@ def _numbers(tensors: list[torch.Tensor]) -> list[float]:
 def _add(sums: list[float], values: list[float], moments: list[Moment], by_epoch: bool) -> None:
     """One by one, so that a sum does not depend on how often there was something to report."""
     for value, moment in zip(values, moments, strict=True):
-        if by_epoch and moment.epoch != sums[2]:
-            sums[:] = [0.0, 0.0, moment.epoch]
+        if by_epoch and moment[1] != sums[2]:
+            sums[:] = [0.0, 0.0, moment[1]]
         sums[0] += value
         sums[1] += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -50,22 +50,21 @@ class EventStorage:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._moment = Moment(-1, -1, 0.0)
+        self._moment: Moment = (-1, -1, 0.0)
         self._series: dict[str, Series] = {}
         self._window = WINDOW
         self._means: dict[str, Mean] = {}
         self.losses_of = -1  # the iteration whose losses are recorded, for several hooks may see to that
         self.recorded = 0  # how many scalars so far; whoever reports them can tell whether there are new ones
         self.listeners: list[Any] = []  # writers that take records as they come
+        self.sources: list[Callable[[], object]] = []  # called before anything is read: hooks that record many values at a time
 
     def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
         """Record a number or a tensor of one; without smoothing its latest value is shown instead of a mean.
 
         A device's tensor is read at the next report: one that is changed in place until then must be cloned.
         """
-        series = self._series.get(name)
-        if series is None:
-            series = self._series[name] = Series(smoothing_hint, self._window, self._running(name))
+        series = self._series.get(name) or self._new_series(name, smoothing_hint)
         if type(value) is not float:
             if type(value) is Tensor and value.is_cpu and value.numel() == 1:
                 value = float(value.item())  # there is no device to wait for
@@ -73,8 +72,8 @@ class EventStorage:
                 value = _checked(name, value)
                 series.on_device = series.on_device or type(value) is not float
         clock, moment = self._clock, self._moment
-        if clock.iter != moment.iter or clock.epoch != moment.epoch:
-            moment = self._moment = Moment(clock.iter, clock.epoch, time.time())
+        if clock.iter != moment[0] or clock.epoch != moment[1]:
+            moment = self._moment = (clock.iter, clock.epoch, time.time())
         series.pending.append(value)
         series.pending_moments.append(moment)
         self.recorded += 1
@@ -85,6 +84,16 @@ class EventStorage:
         """Record several at once, from a mapping or by keyword."""
         for name, value in {**(scalars or {}), **more}.items():
             self.put_scalar(name, value, smoothing_hint)
+
+    def put_history(self, name: str, values: Iterable[float], moments: Iterable[Moment]) -> None:
+        """Record what was noted in the meantime: numbers, each with the iteration, epoch and wall time that it belongs to."""
+        series = self._series.get(name) or self._new_series(name, smoothed=True)
+        before = len(series.pending)
+        series.pending.extend(values)
+        series.pending_moments.extend(moments)
+        self.recorded += len(series.pending) - before
+        if len(series.pending) >= PENDING:
+            self.flush()
 
     def put_image(self, name: str, image: Any) -> None:
         """Record a picture: an array or tensor, HW, HWC or CHW, of bytes or of numbers from 0 to 1."""
@@ -135,6 +144,7 @@ class EventStorage:
 
     def recorded_at(self, name: str) -> int:
         """The iteration of a scalar's last value, -1 if this process has recorded none."""
+        self._ask()
         series = self._series.get(name)
         return -1 if series is None else series.last_iter()
 
@@ -154,6 +164,7 @@ class EventStorage:
 
     def flush(self) -> None:
         """Fetch what still waits on a device, in one transfer for each."""
+        self._ask()
         waiting = [series for series in self._series.values() if series.pending]
         fetch(waiting)
         for series in waiting:
@@ -168,8 +179,15 @@ class EventStorage:
         self._series.clear()
         self.losses_of = -1
         for name, saved in state.items():
-            self._series[name] = Series(saved["smoothed"], self._window, self._running(name))
-            self._series[name].load_state_dict(saved)
+            self._new_series(name, saved["smoothed"]).load_state_dict(saved)
+
+    def _ask(self) -> None:
+        for source in self.sources:
+            source()
+
+    def _new_series(self, name: str, smoothed: bool) -> Series:
+        series = self._series[name] = Series(smoothed, self._window, self._running(name))
+        return series
 
     def _running(self, name: str) -> dict[str, list[float]] | None:
         """Sums for the means over epochs and the whole run, where they are wanted."""

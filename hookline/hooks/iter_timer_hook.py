@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from time import perf_counter
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.profiling.counting import count_samples
+
+MOST = 1024  # iterations that may be noted before something is made of them
 
 
 @HOOKS.register()
@@ -19,6 +22,8 @@ class IterTimerHook(BaseHook):
     the validations and saves still to come, `time/samples_per_s`, `time/iters_per_s`, and in seconds `time/data`, `/forward`,
     `/backward`, `/optimizer` and `/hooks`, from iterations that were timed in detail. The first `warmup_iter` iterations of a
     process are left out of rates, ETA and speed, and with `ignore_warmup_time` of `time` and the total as well.
+
+    An iteration only notes the clock. The times are worked out for many iterations at once, when someone reads the events.
     """
 
     interval: int = 50
@@ -35,34 +40,31 @@ class IterTimerHook(BaseHook):
             raise ValueError(f"IterTimerHook: warmup_iter must be at least 0, got {self.warmup_iter}")
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._started = self._asked = time.perf_counter()
-        self._first, self._warm = runner.iter, runner.iter + self.warmup_iter
-        self._outside, self._outside_at = 0.0, runner.iter  # seconds between iterations, and up to which one
+        self._started = perf_counter()
+        self._warm = runner.iter + self.warmup_iter
+        self._first, self._outside, self._outside_at = runner.iter, 0.0, runner.iter  # seconds between iterations, up to which one
         self._seconds, self._iters, self._warmup = 0.0, 0, 0.0  # after the warm-up, and the seconds of that
         self._then = 0.0, 0  # the same when they were last reported
-        self._batch_size = 0  # of a whole batch: to count in every iteration would take a third of this hook's time
+        self._batch_size = 0  # of a whole batch: to count in every iteration would take long
         self._phases = runner.costs.measured()[0], dict(runner.costs.measured()[1])
+        self._ends: list[float] = []  # of iterations nothing was made of yet
+        self._waits: list[float] = []
+        self._due = runner.iter  # when to look at them unasked
+        self._go_on(runner)
+        runner.events.sources.append(self._work_out)
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
         self._pause(runner)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        now = time.perf_counter()
-        seconds, self._asked = now - self._asked, now
-        if runner.iter >= self._warm:
-            self._seconds += seconds
-            self._iters += 1
-        elif self.ignore_warmup_time:
-            self._started = now
-            return
-        else:
-            self._warmup += seconds
-            self._batch_size = max(self._batch_size, count_samples(runner.outputs, runner.batch))
-        events = runner.events
-        events.put_scalar("time", seconds)
-        events.put_scalar("data_time", runner.data_time)
-        if (runner.iter + 1) % self.interval == 0:
-            self._report(runner)
+        self._ends.append(perf_counter())
+        self._waits.append(runner.data_time)
+        if runner.iter >= self._due:
+            self._work_out()
+            self._batch_size = max(self._batch_size, count_samples(runner.outputs, runner.batch))  # an epoch's last one may be small
+            if (runner.iter + 1) % self.interval == 0:
+                self._report(runner)
+            self._due = runner.iter + min(self.interval - (runner.iter + 1) % self.interval, MOST)
 
     def after_val(self, runner: BaseRunner) -> None:
         self._pause(runner)
@@ -71,25 +73,56 @@ class IterTimerHook(BaseHook):
         self._pause(runner)
 
     def after_train(self, runner: BaseRunner) -> None:
+        self._work_out()
         if not self._iters:
             return
-        total = time.perf_counter() - self._started
+        total = perf_counter() - self._started
         samples, phases = runner.costs.measured()
         seconds = self._seconds - (phases["hooks"] / samples * self._iters if samples else 0.0)
         speed = f"{self._iters} iterations in {_clock(seconds)} ({seconds / self._iters:.6f} s / it)"
         runner.logger.info("Overall training speed: %s", speed)
         runner.logger.info("Total training time: %s (%s on hooks)", _clock(total), _clock(max(0.0, total - seconds - self._warmup)))
 
+    def cleanup(self, runner: BaseRunner) -> None:
+        if self._work_out in runner.events.sources:
+            runner.events.sources.remove(self._work_out)
+
     def _pause(self, runner: BaseRunner) -> None:
         """What came since the last iteration was no iteration."""
-        if hasattr(self, "_asked"):  # else it is an evaluation without training
-            now = time.perf_counter()
-            self._outside += now - self._asked
-            self._asked, self._outside_at = now, runner.iter
+        if self._work_out in runner.events.sources:  # else it is an evaluation without training
+            self._work_out()
+            self._outside += perf_counter() - self._asked
+            self._outside_at = runner.iter
+            self._go_on(runner)
+
+    def _go_on(self, runner: BaseRunner) -> None:
+        """The next iteration begins now."""
+        self._asked, self._next, self._epoch = perf_counter(), runner.iter, runner.epoch
+        self._due = runner.iter  # the first tells how large a batch is
+
+    def _work_out(self) -> None:
+        """Make times of what was noted."""
+        if not self._ends:
+            return
+        ends, waits, first = self._ends, self._waits, self._next
+        self._ends, self._waits, self._next = [], [], first + len(ends)
+        seconds = [end - begin for begin, end in zip([self._asked, *ends], ends, strict=False)]
+        self._asked = ends[-1]
+        warm = min(max(self._warm - first, 0), len(ends))  # so many of them belong to the warm-up
+        self._seconds += sum(seconds[warm:])
+        self._iters += len(ends) - warm
+        if not self.ignore_warmup_time:
+            self._warmup += sum(seconds[:warm])
+            warm = 0
+        elif warm:
+            self._started = ends[warm - 1]
+        since = time.time() - perf_counter()
+        moments = [(iteration, self._epoch, since + end) for iteration, end in enumerate(ends, first)][warm:]
+        self.runner.events.put_history("time", seconds[warm:], moments)
+        self.runner.events.put_history("data_time", waits[warm:], moments)
 
     def _report(self, runner: BaseRunner) -> None:
         seconds, iters = self._seconds - self._then[0], self._iters - self._then[1]
-        self._batch_size = max(self._batch_size, count_samples(runner.outputs, runner.batch))  # an epoch's last batch may be small
         if iters:
             rate = iters / seconds
             scalars = {"time/iters_per_s": rate, "time/samples_per_s": rate * self._batch_size, **self._phase_times(runner)}
