@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hookline.lazy import on_use
 from hookline.version import __version__
 
 # Where each public name lives. They are imported on use, so that `import hookline` costs next to nothing.
@@ -32,7 +32,9 @@ _HOMES = {
     "get_default_hooks": "hookline.hooks",
     "load_config": "hookline.config",
     "make_loader": "hookline.data",
+    "HookRegistry": "hookline.engine",
 }
+__getattr__ = on_use(__name__, _HOMES)
 
 if TYPE_CHECKING:
     from hookline.config import load_config
@@ -76,16 +78,6 @@ __all__ = [
     "make_loader",
     "state",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "HookRegistry":
-        return __getattr__("HOOKS")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'hookline' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -65,10 +66,9 @@ class Registry(Generic[T]):
 
     def get(self, name: str) -> type[T]:
         """The class of a registered name or a dotted path; ConfigError with a suggestion if there is none."""
-        self._load()
-        if name in self._classes:
-            return self._classes[name]
-        folded = {key.lower(): cls for key, cls in self._classes.items()}
+        if (known := self._look_up(name)) is not None:
+            return known
+        folded = {key.lower(): cls for key, cls in self.items()}
         if name.lower() in folded:
             return folded[name.lower()]
         if "." in name:
@@ -114,22 +114,33 @@ class Registry(Generic[T]):
         return cls(**arguments)
 
     def names(self) -> list[str]:
-        self._load()
+        self._load_all()
         return sorted(self._classes)
 
     def items(self) -> list[tuple[str, type[T]]]:
-        self._load()
+        self._load_all()
         return sorted(self._classes.items())
 
     def __contains__(self, name: object) -> bool:
-        self._load()
-        return name in self._classes
+        return (isinstance(name, str) and self._look_up(name) is not None) or name in self.names()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
 
     def __len__(self) -> int:
         return len(self.names())
+
+    def _look_up(self, name: str) -> type[T] | None:
+        self._load()
+        if name not in self._classes and self._home:
+            getattr(sys.modules.get(self._home), name, None)  # a home that imports its names on use registers this one now
+        return self._classes.get(name)
+
+    def _load_all(self) -> None:
+        self._load()
+        home = sys.modules.get(self._home or "")
+        for name in getattr(home, "__all__", ()):
+            getattr(home, name)
 
     def _load(self) -> None:
         if self._complete:

@@ -13,6 +13,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from hookline.engine import HOOKS
+
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("TRACKIO_DIR", os.path.join(tempfile.gettempdir(), "hookline-tests-trackio"))  # it is read when that is imported
 settings.register_profile("hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
@@ -27,6 +29,17 @@ def _logger_as_it_was():
     level = logger.level
     yield
     logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def _hooks_as_they_were():
+    """A hook that a test registers is gone when it is over; built-in ones, which come with an import, stay."""
+    known = dict(HOOKS._classes)
+    yield
+    for name, cls in list(HOOKS._classes.items()):
+        if known.get(name) is not cls and not cls.__module__.startswith("hookline."):
+            HOOKS._classes.pop(name)
+            HOOKS._classes.update({name: known[name]} if name in known else {})
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from hookline.engine.runner import BaseRunner
 from hookline.engine.sites import SITE_NAMES, SITES, Site
 
 Hook = BaseHook
+HookRegistry = HOOKS
 
 __all__ = [
     "HOOKS",
@@ -18,6 +19,7 @@ __all__ = [
     "BaseHook",
     "BaseRunner",
     "Hook",
+    "HookRegistry",
     "Interrupted",
     "Metric",
     "Metrics",
