@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 COMPAT := .venv-compat
 PEERS := .venv-peers
 PEERS_PIP := $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-peers.txt
-COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-compat.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 .PHONY: setup demo test test-exhaustive test-compat compat-environment compat-matrix lint format check bench bench-peers docs clean
 
@@ -34,19 +34,22 @@ test: $(VENV)/.dev
 test-exhaustive: $(VENV)/.dev
 	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto -m "exhaustive or slow" tests/models tests/docs tests/checkpoint
 
-# Callbacks of other frameworks: in an environment of its own, so that their packages stay out of the one that is worked in.
+# Callbacks of other frameworks: in an environment beside the one that is worked in, which sees its packages (torch, trackers) and
+# has the others.
 test-compat: $(COMPAT)/.ready
-	$(COMPAT)/bin/python -m pytest tests/compat_foreign
+	$(COMPAT)/bin/python -m pytest -n 2 tests/compat_foreign
 
 compat-environment: $(COMPAT)/.ready
 
 compat-matrix: $(COMPAT)/.ready
-	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest tests/compat_foreign
+	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest -n 2 tests/compat_foreign
 
-$(COMPAT)/.ready: pyproject.toml constraints-compat.txt
-	test -x $(COMPAT)/bin/python || $(PYTHON) -m venv $(COMPAT)
+# The last three ask for older packages, Composer for an older torch and torchvision besides: each runs with the ones that are here.
+$(COMPAT)/.ready: pyproject.toml constraints.txt $(VENV)/.dev
+	$(BIN)/python -m venv --clear --without-pip $(COMPAT)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > `$(COMPAT)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))"`/beside.pth
 	$(COMPAT_PIP) -e '.[compat]'
-	$(COMPAT_PIP) --no-deps mosaicml
+	$(COMPAT_PIP) --no-deps mosaicml swanlab azureml-core
 	touch $@
 
 lint: $(VENV)/.dev
@@ -78,12 +81,8 @@ $(PEERS)/.ready: pyproject.toml constraints-peers.txt
 	touch $@
 
 # The documentation as a site, in site/; a warning (a link that leads nowhere, say) is an error.
-docs: $(VENV)/.docs
-	$(BIN)/mkdocs build --strict --quiet
-
-$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[docs]'
-	touch $@
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet, which would hide warnings from --strict
 
 clean:
 	rm -rf $(VENV) $(COMPAT) $(PEERS) runs site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import inspect
 import textwrap
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from hookline.cli.hooks import default_of, doc_of, example, shown, sites_of, state_of, type_of
-from hookline.cli.output import priority_label
-from hookline.engine import HOOKS, SITES, BaseHook, sites
+from hookline.cli.docs_hooks import groups, hook_classes, hook_page, index_page, page_name, policy_of
+from hookline.cli.docs_schedules import has_schedule, schedule_picture
+from hookline.engine import SITES, BaseHook, sites
 from hookline.engine.arguments import ARGUMENTS
-from hookline.signature import parameters
+
+ROOT = Path(__file__).parents[2]
 
 
-def main() -> None:
-    """Write all pages; run from the root of the repository."""
+def main(root: Path = ROOT) -> None:
+    """Write all pages, and remove those of hooks that are no more."""
     for path, page in PAGES.items():
-        path.write_text(page(), encoding="utf-8")
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(page(), encoding="utf-8")
+    for path in (root / "docs" / "hooks").rglob("*.*"):
+        if path.relative_to(root) not in PAGES:
+            path.unlink()
 
 
 def sites_page() -> str:
     """The text of docs/sites.md."""
     loop = inspect.cleandoc((sites.__doc__ or "").partition("\n\n")[2].partition("\n\n")[2])
-    rows = [f"| `{site.name}` | {site.meaning}{' (**owned**)' if site.owned else ''} |" for site in SITES]
+    rows = [f'| <a id="{site.name}"></a>`{site.name}` | {site.meaning}{" (**owned**)" if site.owned else ""} |' for site in SITES]
     names = ", ".join(f"`{name}`" for name in ARGUMENTS)
     return f"""# Sites
 
@@ -58,61 +65,35 @@ A method gets `runner`, or just what it names: `def after_epoch(self, epoch, met
 """
 
 
-def hooks_page() -> str:
-    """The text of docs/hooks-reference.md."""
-    own = {cls: name for name, cls in reversed(HOOKS.items()) if cls.__module__.startswith("hookline.hooks")}
-    others = {cls: [name for name, each in HOOKS.items() if each is cls and name != cls.__name__] for cls in own}
-    classes = sorted(own, key=lambda cls: cls.__name__)
-    return (
-        "\n\n".join(
-            [
-                "# All hooks",
-                "This page is made from the classes by `python -m hookline.cli.docs`; `hookline hooks NAME` prints the same.\n"
-                "Besides its own parameters every hook takes `name`, `priority` and `frequency`. The examples give every parameter its\n"
-                "default, and `???` stands where a value must be given: leave out what you do not change. *Sites* are the\n"
-                "[moments](sites.md) at which a hook is called, *state* is what checkpoints keep of it.",
-                *(_hook_entry(cls, others[cls]) for cls in classes),
-            ]
-        )
-        + "\n"
-    )
+def navigation() -> str:
+    """The text of mkdocs.yml, with the pages of the hooks in it."""
+    before, begin, rest = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition(NAVIGATION[0])
+    _, end, after = rest.partition(NAVIGATION[1])
+    lines = []
+    for title, classes in groups().items():
+        lines += [f"      - {title}:", *(f"          - {_label(cls)}: hooks/{page_name(cls)}" for cls in classes)]
+    return f"{before}{begin}{chr(10).join(lines)}\n{end}{after}"
 
 
-def _hook_entry(cls: type[BaseHook], other_names: list[str]) -> str:
-    known = parameters(HOOKS.signature_of(cls)).known
-    defaults = {name: default_of(cls, parameter) for name, parameter in known.items()}
-    rows = []
-    for name, parameter in known.items():
-        kind = type_of(parameter).replace("|", "or")  # a bar would end the cell
-        rows.append(f"| `{name}` | `{kind}` | {_cell(defaults[name])} |")
-    table = ["| parameter | type | default |", "| --- | --- | --- |", *rows] if rows else ["It takes no parameters of its own."]
-    facts = [f"Sites: {', '.join(f'`{site}`' for site in sites_of(cls))}.", f"Priority: {priority_label(cls.priority)}."]
-    facts += [f"State: {', '.join(f'`{field}`' for field in state_of(cls))}."] if state_of(cls) else []
-    facts += [f"Also known as {', '.join(f'`{name}`' for name in other_names)}."] if other_names else []
-    config = ["```yaml", example(cls.__name__, defaults).rstrip(), "```"]
-    picture = [f"![what {cls.__name__} draws](images/hooks/{cls.__name__}.png)", ""] if cls.__name__ in PICTURED else []
-    return "\n".join([f"## {cls.__name__}", "", _escaped(doc_of(cls)), "", *picture, *table, "", "<br>\n".join(facts), "", *config])
+def _label(cls: type[BaseHook]) -> str:
+    """A name that fits into the navigation: schedules are under a heading that says the rest."""
+    return policy_of(cls)[1] if has_schedule(cls) else cls.__name__
 
 
-def _cell(default: object) -> str:
-    """A default in a table: as code, so that Markdown leaves it as it is."""
-    value = shown(default).removeprefix("= ")
-    return "**required**" if value == "required" else f"`{value}`"
+def _picture_of(cls: type[BaseHook]) -> Path:
+    return Path("docs/hooks/images") / page_name(cls).replace(".md", ".svg")
 
 
-def _escaped(doc: str) -> str:
-    """A docstring as Markdown: `<metric>` outside of code would be taken for a tag."""
-    parts = doc.split("`")
-    return "`".join(part if index % 2 else part.replace("<", "&lt;") for index, part in enumerate(parts))
+# What is made from the code in mkdocs.yml lies between these lines.
+NAVIGATION = ("      # made by python -m hookline.cli.docs\n", "      # until here\n")
 
-
-# Hooks that draw; docs/images/hooks has a picture by each.
-PICTURED = {
-    *("AttentionMapHook", "CAMHook", "DetVisualizationHook", "FeatureMapHook", "GradientFlowHook", "SaliencyHook"),
-    *("SegVisualizationHook", "VisualizationHook"),
+PAGES: dict[Path, Callable[[], str]] = {
+    Path("docs/sites.md"): sites_page,
+    Path("docs/hooks-reference.md"): index_page,
+    **{Path("docs/hooks") / page_name(cls): partial(hook_page, cls) for cls in hook_classes()},
+    **{_picture_of(cls): partial(schedule_picture, cls) for cls in hook_classes() if has_schedule(cls)},
+    Path("mkdocs.yml"): navigation,
 }
-
-PAGES = {Path("docs/sites.md"): sites_page, Path("docs/hooks-reference.md"): hooks_page}
 
 if __name__ == "__main__":
     main()

@@ -80,7 +80,7 @@ class EvalHook(BaseHook):
 @HOOKS.register()
 @dataclass
 class DistEvalHook(EvalHook):
-    """The same for a distributed run: each process validates its share; before that all take over the first one's BN statistics."""
+    """EvalHook for a distributed run: each process validates its share; before that all take over the first one's BN statistics."""
 
     broadcast_bn_buffer: bool = True
 
