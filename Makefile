@@ -28,7 +28,7 @@ demo: $(VENV)/.use
 	$(BIN)/hookline train configs/digits.yaml
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 # Trains the example models to their stated scores and goes through every single write of a checkpoint.
 test-exhaustive: $(VENV)/.dev

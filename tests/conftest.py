@@ -51,3 +51,15 @@ def _registries_of_other_frameworks_as_they_were():
             entries = getattr(registry, "_module_dict", {})
             for key in [key for key, value in entries.items() if getattr(value, "__module__", "") in ("document", "snippet")]:
                 del entries[key]
+
+
+@pytest.fixture(scope="session")
+def mlflow_server(tmp_path_factory):
+    """A real MLflow server, which takes long to start: its tests are in the group `mlflow`, so that one process runs them all."""
+    pytest.importorskip("mlflow")
+    from tests.mlflow_server import Server
+
+    server = Server(tmp_path_factory.mktemp("mlflow"))
+    server.start()
+    yield server
+    server.stop()

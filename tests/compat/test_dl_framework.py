@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-import shutil
-import socket
-import subprocess
-import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import numpy as np
@@ -262,55 +255,14 @@ def test_should_trigger_can_be_overridden(block, tmp_path, monkeypatch):
     assert steps == [*range(100), 100, 110, 120]
 
 
-@pytest.fixture(scope="module")
-def mlflow_server(tmp_path_factory):
-    """A real MLflow server on loopback, on port 5000 if that is free."""
-    if shutil.which("mlflow", path=Path(sys.executable).parent) is None:
-        pytest.skip("mlflow is not installed")
-    folder = tmp_path_factory.mktemp("mlflow")
-    port = free_port(5000)
-    command = [Path(sys.executable).parent / "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db"]
-    command += ["--artifacts-destination", folder / "artifacts", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]
-    with (folder / "server.log").open("w") as log:
-        environment = {**os.environ, "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
-        server = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env=environment, start_new_session=True)
-    try:
-        wait_until_healthy(f"http://127.0.0.1:{port}/health", server, folder / "server.log")
-        yield port
-    finally:
-        os.killpg(server.pid, 15)  # the server's own group: it has started workers
-        server.wait(timeout=30)
-
-
-def free_port(wanted: int) -> int:
-    for port in (wanted, 0):
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return probe.getsockname()[1]
-    raise AssertionError("port 0 is always free")
-
-
-def wait_until_healthy(url: str, server: subprocess.Popen, log: Path, seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        assert server.poll() is None, log.read_text()
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except (urllib.error.URLError, OSError):
-            time.sleep(0.5)
-    raise AssertionError(f"no answer from {url}: {log.read_text()[-2000:]}")
-
-
 @pytest.mark.slow
+@pytest.mark.xdist_group("mlflow")
 @runs("注册自定义服务")
 def test_a_custom_service_reaches_a_real_mlflow_server(block, trainer, mlflow_server, monkeypatch):
     for name, value in {"NO_PROXY": "localhost,127.0.0.1", "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}.items():
         monkeypatch.setenv(name, value)
-    block = block.replace("localhost:5000", f"localhost:{mlflow_server}")
+    block = block.replace("localhost:5000", f"localhost:{mlflow_server.port}")
+    began = int(time.time() * 1000)  # other tests leave runs there as well
     names = execute(block, {"__name__": "guide", "trainer": trainer, "BaseHook": BaseHook})
     trainer.register_hook(names["MLFlowHook"]())
     seen = []
@@ -321,7 +273,7 @@ def test_a_custom_service_reaches_a_real_mlflow_server(block, trainer, mlflow_se
 
     trainer.register_hook(Metrics())
     trainer.train()
-    runs = names["mlflow"].MlflowClient().search_runs(["0"], order_by=["attributes.start_time ASC"])
+    runs = names["mlflow"].MlflowClient().search_runs(["0"], f"attributes.start_time >= {began}", order_by=["attributes.start_time ASC"])
     assert [pytest.approx(run.data.metrics) for run in runs] == seen
     assert set(seen[0]) == {"accuracy", "val_loss", "train_loss"}
 
