@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 SUITE = {
-    "overhead": ["overhead.py", "--blocks", "200"],
+    "overhead": ["overhead.py", "--blocks", "600"],
     "typical": ["peers.py", "--contenders", "Hookline"],
     "dispatch": ["dispatch.py"],
     "checkpoint": ["checkpoint.py"],

@@ -18,7 +18,7 @@ FRAMEWORKS = {
     "Keras (torch backend)": ("keras",),
     "Composer: callbacks": ("mosaicml",),
     "Composer: algorithms": ("mosaicml",),
-    "Third parties": ("optuna", "optuna-integration", "codecarbon", "tqdm"),
+    "Third parties": ("optuna", "optuna-integration", "codecarbon", "dvclive", "tqdm"),
 }
 
 

@@ -53,9 +53,9 @@ def test_verify_resume_kills_a_config_of_the_users_and_says_that_it_survived(tmp
     config = tmp_path / "config.yaml"
     config.write_text(
         "model: {type: cnn, dropout: 0.2}\ndataset: {type: digits, augment: true}\nloader: {batch_size: 64}\n"
-        "training: {epochs: 6}\nhooks: [{type: LoggerHook, interval: 5}, {type: CheckpointHook, interval: 5, by_epoch: false}]\n"
+        "training: {epochs: 4}\nhooks: [{type: LoggerHook, interval: 5}, {type: CheckpointHook, interval: 5, by_epoch: false}]\n"
     )
-    command = [sys.executable, "-m", "hookline", "verify-resume", config, "--kills", "2", "--work-dir", tmp_path / "runs"]
+    command = [sys.executable, "-m", "hookline", "verify-resume", config, "--kills", "1", "--work-dir", tmp_path / "runs"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "the killed run ended bit-identical to the straight one" in done.stdout

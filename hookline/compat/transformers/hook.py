@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from operator import attrgetter
 from typing import Any, ClassVar
 
 import torch
 from transformers import TrainerCallback
 from transformers.trainer_callback import ExportableState
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hookline.compat.foreign import ChangedAttributes, ForeignHook, plain_part
 from hookline.compat.foreign.losses import MeanLoss
@@ -17,6 +19,8 @@ from hookline.compat.transformers.shared import Shared
 from hookline.engine import BaseRunner
 
 LOGGING = ("on_log",)
+READING = ("on_train_end",)  # where a callback that has no `on_log` reads what was logged, in `state.log_history`
+NOTHING: AbstractContextManager[None] = nullcontext()
 asked_for = attrgetter("should_training_stop", "should_epoch_stop", "should_save", "should_evaluate", "should_log")
 
 
@@ -35,10 +39,10 @@ class TransformersHook(ForeignHook):
         "before_train_iter": ("on_step_begin",),
         "after_backward": ("on_pre_optimizer_step",),
         "after_optimizer_step": ("on_optimizer_step",),
-        "after_train_iter": ("on_step_end", "on_substep_end", *LOGGING),
+        "after_train_iter": ("on_step_end", "on_substep_end", *LOGGING, *READING),
         "after_train_epoch": ("on_epoch_end",),
         "after_val_iter": ("on_prediction_step",),
-        "after_val_epoch": ("on_evaluate", *LOGGING),
+        "after_val_epoch": ("on_evaluate", *LOGGING, *READING),
         "after_val": ("on_evaluate",),
         "after_test_iter": ("on_prediction_step",),
         "after_test_epoch": ("on_predict",),
@@ -51,8 +55,10 @@ class TransformersHook(ForeignHook):
         self.given: dict[str, Any] = {}
         self._changed = ChangedAttributes(callback)
         self._refused: set[str] = set()
-        self._logs = self.has("on_log")
+        self._logs = self.has("on_log") or self.has("on_train_end")
+        self._tracks = any(cls.__module__.startswith("transformers.") for cls in type(callback).__mro__ if cls is not TrainerCallback)
         self._steps = self.has("on_step_end") or self.has("on_substep_end")
+        self._wants_folder = _names_the_folder(callback.on_save)
         self._losses = MeanLoss(weighted=False)
 
     def before_run(self, runner: BaseRunner) -> None:
@@ -105,6 +111,7 @@ class TransformersHook(ForeignHook):
             self._log(runner)
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
+        self._catch_up(runner)
         self._state.epoch = runner.epoch + 1
         self._call(self.callback.on_epoch_end)
 
@@ -112,10 +119,11 @@ class TransformersHook(ForeignHook):
         self._call(self.callback.on_prediction_step)
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
+        self._catch_up(runner)
         metrics: dict[str, float] = {f"eval_{name.removeprefix('val_')}": value for name, value in runner.metrics.items()}
         metrics["epoch"] = self._state.epoch
-        if self._logs:
-            self._call(self.callback.on_log, logs=dict(metrics))
+        self.shared.note(metrics)
+        self._call(self.callback.on_log, logs=dict(metrics))
         self._call(self.callback.on_evaluate, metrics=metrics)
 
     def after_val(self, runner: BaseRunner) -> None:
@@ -128,9 +136,12 @@ class TransformersHook(ForeignHook):
         self._call(self.callback.on_predict, metrics=metrics)
 
     def after_save_checkpoint(self, runner: BaseRunner) -> None:
-        self._call(self.callback.on_save)
+        self._catch_up(runner)
+        with self.shared.saved(runner) if self._wants_folder else NOTHING:
+            self._call(self.callback.on_save)
 
     def after_train(self, runner: BaseRunner) -> None:
+        self._catch_up(runner)
         if self._logs and self._losses.started:
             self._log(runner)
         self._call(self.callback.on_train_end)
@@ -139,7 +150,8 @@ class TransformersHook(ForeignHook):
         if isinstance(self.callback, ExportableState):
             kept = plain_part(self.callback.state()["attributes"], self._refuse)
         else:
-            kept = self._changed.collect(lambda name: None)  # bars, writers and the like are made anew
+            changed = self._changed.collect(lambda name: None)  # bars, writers and the like are made anew
+            kept = {name: value for name, value in changed.items() if not self._is_of_this_process(name)}
         best = {} if self.runner is None else Shared.of(self.runner).state
         position = {name: getattr(best, name) for name in ("best_metric", "best_global_step", "best_model_checkpoint")} if best else {}
         return {"attributes": kept, "best": position}
@@ -192,10 +204,29 @@ class TransformersHook(ForeignHook):
             logs["learning_rate"] = runner.optimizer.param_groups[0]["lr"]
         logs["epoch"] = self._state.epoch
         self._losses.reset()
-        self._state.log_history.append({**logs, "step": self._state.global_step})
+        self.shared.note(logs)
         self._call(self.callback.on_log, logs=logs)
+
+    def _catch_up(self, runner: BaseRunner) -> None:
+        """Tell the state where the run is, at sites before which this callback may not have been called for long."""
+        self._state.global_step = runner.optimizer_steps
+        if runner.epoch_length:
+            self._state.epoch = runner.iter / runner.epoch_length
+
+    def _is_of_this_process(self, name: str) -> bool:
+        """Whether an attribute only says that a tracker was set up; with it, a resumed run would not set it up again."""
+        return name == "_initialized" or (self._tracks and name.startswith("_"))
 
     def _refuse(self, key: str) -> None:
         if key not in self._refused:
             self._refused.add(key)
             self.warn("%r of its state is neither a tensor nor plain data and is not in the checkpoint", key)
+
+
+def _names_the_folder(method: Callable[..., Any]) -> bool:
+    """Whether a method speaks of `checkpoint-<step>`: for all others, writing that folder would be for nothing."""
+    code = getattr(method, "__code__", None)
+    if code is None:
+        return False
+    texts = [constant for constant in code.co_consts if isinstance(constant, str)]
+    return "PREFIX_CHECKPOINT_DIR" in code.co_names or any(f"{PREFIX_CHECKPOINT_DIR}-" in text for text in texts)

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
+import shutil
 import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from transformers import TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
+from hookline.checkpoint import write_checkpoint
 from hookline.compat.foreign.facade import missing
 from hookline.engine import BaseRunner
 from hookline.engine.metrics import better_when
@@ -63,6 +69,27 @@ class Shared:
         value = runner.metrics.get(args.metric_for_best_model.removeprefix("eval_"))
         if value is not None and (state.best_metric is None or _better(value, state.best_metric, bool(args.greater_is_better))):
             state.best_metric, state.best_global_step = value, runner.optimizer_steps
+
+    def note(self, logs: Mapping[str, Any]) -> None:
+        """Add to the history what is logged: once, though every callback logs it."""
+        row = {**logs, "step": self.state.global_step}
+        if row not in self.state.log_history[-2:]:
+            self.state.log_history.append(row)
+
+    @contextmanager
+    def saved(self, runner: BaseRunner) -> Iterator[None]:
+        """While callbacks are told of a save there is the folder that the Trainer would have written, with a checkpoint of ours."""
+        folder = Path(self.args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
+        if not runner.is_main or runner.checkpoint is None or folder.exists():
+            yield
+            return
+        folder.mkdir(parents=True)
+        try:
+            write_checkpoint(runner.checkpoint, folder / "checkpoint.pth")
+            self.state.save_to_json(str(folder / "trainer_state.json"))
+            yield
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def arguments_of(runner: BaseRunner) -> dict[str, Any]:
