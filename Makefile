@@ -28,11 +28,11 @@ demo: $(VENV)/.use
 	$(BIN)/hookline train configs/digits.yaml
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto
 
 # Trains the example models to their stated scores and goes through every single write of a checkpoint.
 test-exhaustive: $(VENV)/.dev
-	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto -m "exhaustive or slow" tests/models tests/docs tests/checkpoint
+	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto -m "exhaustive or slow" tests/models tests/docs tests/checkpoint tests/report tests/verify
 
 # Callbacks of other frameworks: in an environment beside the one that is worked in, which sees its packages (torch, trackers) and
 # has the others.

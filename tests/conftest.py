@@ -55,7 +55,7 @@ def _registries_of_other_frameworks_as_they_were():
 
 @pytest.fixture(scope="session")
 def mlflow_server(tmp_path_factory):
-    """A real MLflow server, which takes long to start: its tests are in the group `mlflow`, so that one process runs them all."""
+    """A real MLflow server, for all tests that talk to one: it takes long to start."""
     pytest.importorskip("mlflow")
     from tests.mlflow_server import Server
 

@@ -31,6 +31,7 @@ class Server:
         command += ["--host", "127.0.0.1", "--port", str(self.port)]
         with (self.folder / "server.log").open("a") as log:
             quiet = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "OMP_NUM_THREADS": "1"}
+            quiet["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # three more processes, which nobody here needs
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env={**os.environ, **quiet})
         deadline = time.monotonic() + 120
         while not self._answers():

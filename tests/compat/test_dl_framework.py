@@ -256,7 +256,6 @@ def test_should_trigger_can_be_overridden(block, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("mlflow")
 @runs("注册自定义服务")
 def test_a_custom_service_reaches_a_real_mlflow_server(block, trainer, mlflow_server, monkeypatch):
     for name, value in {"NO_PROXY": "localhost,127.0.0.1", "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}.items():

@@ -13,7 +13,7 @@ from hookline.cli.main import main
 from tests.dist import jobs
 from tests.dist.processes import run_job
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("fsdp")]  # what they share is made once
+pytestmark = pytest.mark.slow
 OPTIONS = {"adam": True, "batch_size": 8, "max_epochs": 2}
 SAVE = {"type": "CheckpointHook", "max_keep_ckpts": 1}
 

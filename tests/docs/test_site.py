@@ -35,14 +35,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("site")
 def test_every_page_is_built(site: Path) -> None:
     wanted = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in PAGES if page.is_relative_to(ROOT / "docs")}
     assert wanted <= {page.relative_to(site) for page in site.rglob("*.html")}
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("site")
 def test_pages_and_pictures_that_are_linked_were_built(site: Path) -> None:
     for page in site.rglob("*.html"):
         if page.name == "404.html":
@@ -52,7 +50,6 @@ def test_pages_and_pictures_that_are_linked_were_built(site: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.xdist_group("site")
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     text = (site / "hooks" / "checkpoint_hook.html").read_text(encoding="utf-8")
     assert re.findall(r'<(?:script|img|iframe)[^>]* src="https?:|<link[^>]* rel="stylesheet"[^>]* href="https?:', text) == []

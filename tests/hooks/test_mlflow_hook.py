@@ -12,7 +12,7 @@ from hookline.engine import BaseHook
 from tests.events.parts import BreakAt, PutEverything, image_run
 
 mlflow = pytest.importorskip("mlflow")
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("mlflow")]
+pytestmark = pytest.mark.slow
 
 
 def test_the_server_answers_with_metrics_parameters_and_artifacts(mlflow_server, tmp_path):

@@ -11,7 +11,7 @@ from PIL import Image
 from hookline.cli.main import main
 from tests.report.runs import crashed_and_resumed, demo
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("report")]  # what they share is made once
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from hookline.report.page import write_report
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("large")]  # what they share is made once
+pytestmark = [pytest.mark.slow, pytest.mark.exhaustive]
 POINTS = 1_000_000
 
 

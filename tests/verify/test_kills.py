@@ -16,7 +16,7 @@ from tests.engine.test_resume import run
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_killed_again_and_again_every_run_ends_bit_identical(tmp_path):
     results = tmp_path / "results.json"
     command = [sys.executable, ROOT / "scripts" / "kill_chains.py", "--kills", "3", "--per-chain", "3", "--json", results]
