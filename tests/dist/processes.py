@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -22,6 +22,8 @@ CONTEXT.set_forkserver_preload(
 class Job:
     """A job under way: its processes, and what they returned or raised."""
 
+    started: ClassVar[list[Job]] = []
+
     def __init__(self, count: int, function: Callable[..., Any], folder: Path, **options: Any) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,6 +31,14 @@ class Job:
         self.processes = [CONTEXT.Process(target=_child, args=(rank, count, port, function, folder, options)) for rank in range(count)]
         for process in self.processes:
             process.start()
+        self.started.append(self)
+
+    @classmethod
+    def end_all(cls) -> None:
+        """Leave nothing behind, whatever became of the test."""
+        while cls.started:
+            for process in cls.started.pop().processes:
+                process.kill()
 
     def wait(self, seconds: float = 90) -> Job:
         deadline = time.monotonic() + seconds
@@ -51,8 +61,9 @@ class Job:
         return [path.read_text() for path in sorted(self.folder.glob("error_*.txt"))]
 
     def output(self, rank: int) -> str:
-        """What a process has written to standard output and error."""
-        return (self.folder / f"output_{rank}.txt").read_text()
+        """What a process has written to standard output and error; nothing, before it has come so far."""
+        path = self.folder / f"output_{rank}.txt"
+        return path.read_text() if path.exists() else ""
 
 
 def run_job(count: int, function: Callable[..., Any], folder: Path, **options: Any) -> list[Any]:
