@@ -8,6 +8,9 @@ PEERS_PIP := $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-ch
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
+# Most of what is installed is never imported, so it is compiled at its first import, and the result must be kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: setup demo test test-exhaustive test-compat compat-environment compat-matrix lint format check bench bench-peers docs clean
 
 # To use it: the package alone. To work on it: with the tools and everything that the tests talk to.
@@ -21,7 +24,7 @@ $(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --no-compile -e '.[dev]' # most of it is never imported
+	$(PIP) --no-compile -e '.[dev]'
 	touch $@ $(VENV)/.use
 
 demo: $(VENV)/.use
