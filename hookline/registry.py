@@ -68,11 +68,11 @@ class Registry(Generic[T]):
         """The class of a registered name or a dotted path; ConfigError with a suggestion if there is none."""
         if (known := self._look_up(name)) is not None:
             return known
+        if "." in name:
+            return self._import(name)
         folded = {key.lower(): cls for key, cls in self.items()}
         if name.lower() in folded:
             return folded[name.lower()]
-        if "." in name:
-            return self._import(name)
         raise ConfigError(Problem(f"unknown {self.name} {name!r}{suggest(name, self._classes)}", ("type",)))
 
     def build(self, config: Mapping[str, Any] | T | str, **extra: Any) -> T:

@@ -176,6 +176,7 @@ class EventStorage:
         return {name: series.state_dict() for name, series in self._series.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._ask()  # what they have noted so far is to be forgotten too
         self._series.clear()
         self.losses_of = -1
         for name, saved in state.items():

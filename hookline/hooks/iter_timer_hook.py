@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from dataclasses import dataclass
 from datetime import timedelta
 from time import perf_counter
@@ -47,8 +48,7 @@ class IterTimerHook(BaseHook):
         self._then = 0.0, 0  # the same when they were last reported
         self._batch_size = 0  # of a whole batch: to count in every iteration would take long
         self._phases = runner.costs.measured()[0], dict(runner.costs.measured()[1])
-        self._ends: list[float] = []  # of iterations nothing was made of yet
-        self._waits: list[float] = []
+        self._noted: list[tuple[int, float, float]] = []  # iteration, its end, and how long it waited for its batch
         self._due = runner.iter  # when to look at them unasked
         self._go_on(runner)
         runner.events.sources.append(self._work_out)
@@ -57,8 +57,7 @@ class IterTimerHook(BaseHook):
         self._pause(runner)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        self._ends.append(perf_counter())
-        self._waits.append(runner.data_time)
+        self._noted.append((runner.iter, perf_counter(), runner.data_time))
         if runner.iter >= self._due:
             self._work_out()
             self._batch_size = max(self._batch_size, count_samples(runner.outputs, runner.batch))  # an epoch's last one may be small
@@ -97,18 +96,18 @@ class IterTimerHook(BaseHook):
 
     def _go_on(self, runner: BaseRunner) -> None:
         """The next iteration begins now."""
-        self._asked, self._next, self._epoch = perf_counter(), runner.iter, runner.epoch
+        self._asked, self._epoch = perf_counter(), runner.epoch
         self._due = runner.iter  # the first tells how large a batch is
 
     def _work_out(self) -> None:
         """Make times of what was noted."""
-        if not self._ends:
+        if not self._noted:
             return
-        ends, waits, first = self._ends, self._waits, self._next
-        self._ends, self._waits, self._next = [], [], first + len(ends)
-        seconds = [end - begin for begin, end in zip([self._asked, *ends], ends, strict=False)]
+        noted, self._noted = self._noted, []
+        iterations, ends, waits = zip(*noted, strict=True)
+        seconds = [end - begin for begin, end in zip((self._asked, *ends), ends, strict=False)]
         self._asked = ends[-1]
-        warm = min(max(self._warm - first, 0), len(ends))  # so many of them belong to the warm-up
+        warm = bisect_left(iterations, self._warm)  # so many of them belong to the warm-up
         self._seconds += sum(seconds[warm:])
         self._iters += len(ends) - warm
         if not self.ignore_warmup_time:
@@ -117,7 +116,7 @@ class IterTimerHook(BaseHook):
         elif warm:
             self._started = ends[warm - 1]
         since = time.time() - perf_counter()
-        moments = [(iteration, self._epoch, since + end) for iteration, end in enumerate(ends, first)][warm:]
+        moments = [(iteration, self._epoch, since + end) for iteration, end, _ in noted[warm:]]
         self.runner.events.put_history("time", seconds[warm:], moments)
         self.runner.events.put_history("data_time", waits[warm:], moments)
 

@@ -85,6 +85,40 @@ def test_every_value_carries_its_moment():
     assert events.recorded_at("nothing") == -1
 
 
+def test_whoever_notes_values_hands_them_over_when_they_are_read():
+    events = storage()
+    noted = [(1.5, (3, 0, 10.0)), (2.5, (4, 1, 11.0))]
+
+    def hand_over():
+        values, moments = [value for value, _ in noted], [moment for _, moment in noted]
+        noted.clear()
+        events.put_history("time", values, moments)
+
+    events.sources.append(hand_over)
+    assert events.recorded_at("time") == 4
+    assert not noted
+    assert [tuple(scalar) for scalar in events.history("time")] == [(1.5, 3, 0, 10.0), (2.5, 4, 1, 11.0)]
+    noted.append((3.5, (5, 1, 12.0)))
+    assert events.means(2)["time"] == 3.0
+
+
+def test_what_was_noted_before_a_run_went_back_is_forgotten_with_the_rest():
+    events = storage()
+    noted = [1.5]
+    events.sources.append(lambda: noted and events.put_history("time", [noted.pop()], [(7, 0, 0.0)]))
+    events.load_state_dict({})
+    assert events.history("time") == []
+    assert not noted
+
+
+def test_a_long_history_that_nobody_reads_stays_bounded():
+    events = storage()
+    for start in range(0, 5000, 100):
+        events.put_history("time", [1.0] * 100, [(start, 0, 0.0)] * 100)
+    assert len(events._series["time"].pending) < 1024
+    assert len(events.history("time")) == 256
+
+
 def test_reports_can_leave_out_what_is_not_new():
     clock = SimpleNamespace(iter=0, epoch=0)
     events = EventStorage(clock)

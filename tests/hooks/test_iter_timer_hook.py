@@ -52,6 +52,19 @@ def test_every_iteration_has_its_time_and_the_time_it_waited_for_its_batch(tmp_p
     assert all(0.01 <= row["data_time"] <= row["time"] - 0.005 for row in collect.seen)
 
 
+@pytest.mark.parametrize(("frequency", "expected"), [(None, [0, 1, 2, 3, 4, 5]), (2, [0, 2, 4])])
+def test_times_belong_to_the_iterations_and_epochs_that_they_are_of(tmp_path, frequency, expected):
+    hook = IterTimerHook()
+    hook.frequency = frequency or hook.frequency
+    runner = make_runner(tmp_path, hook, train_loader=batches(3), max_epochs=2)
+    before = time.time()
+    runner.train()
+    times = runner.events.history("time")
+    assert [(scalar.iter, scalar.epoch) for scalar in times] == [(number, number // 3) for number in expected]
+    assert before <= times[0].time <= times[-1].time <= time.time()
+    assert [scalar.iter for scalar in runner.events.history("data_time")] == expected
+
+
 def test_waiting_for_data_is_neither_other_hooks_nor_validation(tmp_path):
     class SlowAfter(BaseHook):
         priority = "HIGHEST"
