@@ -231,7 +231,7 @@ MEANINGS = {
     "_TowardsMinimum.min_momentum": "Where it ends. Give this or `min_momentum_ratio`.",
     "_TowardsMinimum.min_momentum_ratio": "Where it ends, as a part of the initial momentum. Give this or `min_momentum`.",
     "anneal_strategy": "Move along half a cosine wave, or a straight line.",
-    "backend": "What draws the pictures: `matplotlib`, or `pillow`, which is several times as fast.",
+    "backend": "What draws the pictures: `matplotlib`, or `pillow`, which is faster.",
     "bbox_color": "One colour for all boxes; each class has its own if null.",
     "class_names": "The names of the classes; those that the data set knows if null.",
     "draw_gt": "Draw what is true.",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from torch import nn
 
 from hookline.engine import HOOKS, BaseRunner
@@ -94,4 +93,4 @@ def attention_picture(weights: np.ndarray, image: np.ndarray | None, title: str)
         if all(each is not None for each in maps):
             tiles = [Tile(overlay(large, each), [(f"head {number}", BLACK)]) for number, each in enumerate(maps, 1) if each is not None]
             return grid([Tile(large, [("input", BLACK)]), *tiles], title, scale="attention, little to much")
-    return feature_map_picture(torch.from_numpy(weights), f"{title} (rows: queries, columns: keys)")
+    return feature_map_picture(weights, f"{title} (rows: queries, columns: keys)")

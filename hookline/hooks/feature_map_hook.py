@@ -6,6 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 from torch.utils.hooks import RemovableHandle
@@ -37,7 +38,7 @@ class FeatureMapHook(PictureHook):
         at_least(self, frequency=1, max_features=1, sample_batch_idx=0)
         self._targets: dict[str, nn.Module] = {}
         self._handles: list[RemovableHandle] = []
-        self._kept: dict[str, torch.Tensor] = {}
+        self._kept: dict[str, np.ndarray] = {}
 
     def before_train(self, runner: BaseRunner) -> None:
         modules = {name: module for name, module in runner.model.named_modules() if name}
@@ -71,9 +72,9 @@ class FeatureMapHook(PictureHook):
         output = output[0] if isinstance(output, (tuple, list)) and output else output
         if isinstance(output, torch.Tensor) and output.ndim >= 2 and output.numel():
             sample = output.detach()[min(self.sample_batch_idx, len(output) - 1)]
-            self._kept[name] = sample.to("cpu", torch.float32, copy=True)  # a copy: the next layer may work in place
+            self._kept[name] = sample.to("cpu", torch.float32, copy=True).numpy()  # a copy: the next layer may work in place
 
-    def _compose(self, kept: dict[str, torch.Tensor], step: int) -> Pictures:
+    def _compose(self, kept: dict[str, np.ndarray], step: int) -> Pictures:
         for name, sample in kept.items():
             shape = " × ".join(map(str, sample.shape))
             yield name, feature_map_picture(as_maps(sample, self.max_features), f"{name}  ({shape}), step {step}")

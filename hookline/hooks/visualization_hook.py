@@ -29,7 +29,7 @@ class VisualizationHook(ResultHook):
     Of a validation its first batch is drawn, the first time in any case. Pictures go to `out_dir` (`visualizations/<hook>`
     in the work directory if None) and into the events. `mean` and `std` are those that the inputs were normalised with;
     without them they are guessed. A prediction below `score_thr` has a question mark. The backend is `matplotlib`, or
-    `pillow`, which is several times as fast. `show` opens each picture in a window, where there is a display.
+    `pillow`, which is faster. `show` opens each picture in a window, where there is a display.
     """
 
     def picture(self, images: list[np.ndarray], samples: Samples, names: Sequence[str], title: str) -> Picture:

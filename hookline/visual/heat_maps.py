@@ -1,11 +1,14 @@
-"""Heat maps: what layers put out, and what a model looks at."""
+"""Heat maps: what layers put out, and what a model looks at.
+
+Arrays, not tensors: this runs in the painter's thread, and a second thread that computes with torch would have a pool of OpenMP threads
+of its own, beside which those of the training sleep instead of waiting: a third more time for each step, as long as that thread lives.
+"""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
-import torch
 
 from hookline.visual.canvas import Picture, blank, shorten
 from hookline.visual.colours import heat_colours
@@ -18,9 +21,9 @@ TITLE = 22
 OPACITY = 0.55  # of a heat map over an image
 
 
-def feature_map_picture(maps: torch.Tensor, title: str) -> Picture:
+def feature_map_picture(maps: np.ndarray, title: str) -> Picture:
     """Maps of the shape [count, height, width] side by side, each scaled to its own range; what is not a number stays white."""
-    tiles = mosaic(maps).numpy()
+    tiles = mosaic(maps)
     height, width = tiles.shape
     picture = blank(height + TITLE, max(width, WIDTH))
     picture.paste(heat_colours(tiles), (picture.pixels.shape[1] - width) // 2, TITLE)
@@ -42,39 +45,39 @@ def unit_range(values: np.ndarray) -> np.ndarray:
     return (values - low) / (high - low) if high > low else np.zeros_like(values)
 
 
-def as_maps(sample: torch.Tensor, limit: int) -> torch.Tensor:
+def as_maps(sample: np.ndarray, limit: int) -> np.ndarray:
     """One sample's output as at most `limit` maps [count, height, width].
 
     Channels become maps (of a volume its middle slice), a sequence [channels, length] one map with a row for each channel.
     """
     if sample.ndim >= 4:
-        sample = sample.flatten(1, -3)
+        sample = sample.reshape(len(sample), -1, *sample.shape[-2:])
         sample = sample[:, sample.shape[1] // 2]
     if sample.ndim <= 2:
         return sample.reshape(-1, sample.shape[-1] if sample.ndim else 1)[None, :limit]
     return sample[:limit]
 
 
-def mosaic(maps: torch.Tensor) -> torch.Tensor:
+def mosaic(maps: np.ndarray) -> np.ndarray:
     """One picture of all maps, row by row in a grid that is about square; NaN between them and where they are not finite."""
     count, height, width = maps.shape
-    maps = _scaled(maps.detach().float().cpu())
     zoom = max(1, TILE // max(height, width))
-    tiles = maps.repeat_interleave(zoom, 1).repeat_interleave(zoom, 2)
+    tiles = _scaled(maps.astype(np.float32)).repeat(zoom, 1).repeat(zoom, 2)
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
     step_y, step_x = height * zoom + GAP, width * zoom + GAP
-    picture = torch.full((rows * step_y - GAP, columns * step_x - GAP), math.nan)
+    picture = np.full((rows * step_y - GAP, columns * step_x - GAP), math.nan, np.float32)
     for index, tile in enumerate(tiles):
         top, left = index // columns * step_y, index % columns * step_x
         picture[top : top + tile.shape[0], left : left + tile.shape[1]] = tile
     return picture
 
 
-def _scaled(maps: torch.Tensor) -> torch.Tensor:
+def _scaled(maps: np.ndarray) -> np.ndarray:
     """Each map between 0 and 1; a constant one is 0."""
-    finite = maps.isfinite()
-    low = maps.where(finite, torch.inf).amin((1, 2), keepdim=True)
-    high = maps.where(finite, -torch.inf).amax((1, 2), keepdim=True)
-    span = (high - low).clamp_min(torch.finfo(maps.dtype).tiny)
-    return ((maps - low) / span).where(finite, torch.nan)
+    finite = np.isfinite(maps)
+    maps = np.where(finite, maps, np.nan)
+    low = np.min(maps, axis=(1, 2), keepdims=True, where=finite, initial=np.inf)
+    high = np.max(maps, axis=(1, 2), keepdims=True, where=finite, initial=-np.inf)
+    span = np.maximum(high - low, np.finfo(np.float32).tiny)
+    return np.asarray((maps - low) / span)

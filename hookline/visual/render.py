@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-import subprocess
-import sys
-import threading
-from pathlib import Path
+import functools
 from typing import Any
 
 import numpy as np
 
 from hookline.errors import suggest
-from hookline.visual import matplotlib_drawing
-from hookline.visual.canvas import Picture, font
-from hookline.visual.matplotlib_drawing import draw, receive, send
+from hookline.visual.canvas import Picture, Text, font, font_file
+
+SHARES = {"left": 0.0, "center": 0.5, "right": 1.0}  # of a text's width that lies left of its place
 
 
 def render(picture: Picture, backend: str = "pillow") -> np.ndarray:
-    """The picture with its texts, [height, width, 3]; matplotlib smooths text better, pillow is several times as fast."""
+    """The picture with its texts, [height, width, 3]; the backends differ in how they smooth letters."""
     return BACKENDS[backend](picture)
 
 
@@ -39,44 +35,35 @@ def _pillow(picture: Picture) -> np.ndarray:
 
 
 def _matplotlib(picture: Picture) -> np.ndarray:
-    texts = [dataclasses.asdict(text) for text in picture.texts]
-    if "matplotlib.backends.backend_agg" not in sys.modules:
-        drawn = _elsewhere.draw(picture.pixels, texts)
-        if drawn is not None:
-            return drawn
-    return draw(picture.pixels, texts)
+    """By the part of matplotlib that makes letters: a whole figure for each picture takes half a second to import, and ten times as long."""
+    pixels = picture.pixels.copy()
+    for text in picture.texts:
+        if text.text.strip():
+            _write(pixels, text)
+    return pixels
 
 
-class _DrawingProcess:
-    """A process that draws with matplotlib, started when it is first needed; it ends when this one does."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._works = True
-
-    def draw(self, pixels: np.ndarray, texts: list[dict[str, Any]]) -> np.ndarray | None:
-        """The finished pixels; None if there can be no such process."""
-        with self._lock:
-            if not self._works:
-                return None
-            try:
-                process = self._process = self._process or _start()
-                send(process.stdin, pixels, texts)  # type: ignore[arg-type]
-                received = receive(process.stdout)  # type: ignore[arg-type]
-            except OSError:
-                received = None
-            self._works = received is not None
-            return None if received is None else received[0]
+def _write(pixels: np.ndarray, text: Text) -> None:
+    letters = _letters(text.size)
+    letters.set_text(text.text)
+    letters.draw_glyphs_to_bitmap(antialiased=True)
+    ink = letters.get_image()
+    ascent, descent = font(text.size).getmetrics()
+    baseline = text.y + (ascent - descent) / 2
+    left, top = round(text.x - SHARES[text.align] * ink.shape[1]), round(baseline + letters.get_descent() / 64) - ink.shape[0]
+    height, width = pixels.shape[:2]
+    ink = ink[max(0, -top) : max(0, height - top), max(0, -left) : max(0, width - left), None] / 255
+    under = pixels[max(0, top) : max(0, top) + ink.shape[0], max(0, left) : max(0, left) + ink.shape[1]]
+    under[:] = (under + (np.array(text.colour) - under) * ink).round()
 
 
-def _start() -> subprocess.Popen[bytes]:
-    # -I: our own folder must not be searched for modules. A session of its own: Ctrl-C is for the training.
-    command = [sys.executable, "-I", str(Path(matplotlib_drawing.__file__))]
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True)
+@functools.lru_cache(maxsize=16)
+def _letters(size: int) -> Any:
+    from matplotlib.ft2font import FT2Font
 
+    letters = FT2Font(str(font_file()))
+    letters.set_size(size, 72)  # points at as many dots per inch are pixels
+    return letters
 
-_elsewhere = _DrawingProcess()
 
 BACKENDS = {"matplotlib": _matplotlib, "pillow": _pillow}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
-from hookline.visual.canvas import Picture, blank, label_size, shorten, text_width
+from hookline.visual.canvas import blank, label_size, shorten, text_width
 from hookline.visual.colours import BLACK, OKABE_ITO, WHITE, colour_of, heat_colours, ink_on, parse_colour
-from hookline.visual.matplotlib_drawing import draw
-from hookline.visual.render import _DrawingProcess, check_backend, render
+from hookline.visual.render import check_backend, render
 
 RED = (200, 0, 0)
 
@@ -107,14 +104,33 @@ def test_heat_goes_from_cold_to_hot_and_what_is_no_number_is_white():
     assert colours[2].tolist() == [255, 255, 255]
 
 
-def test_a_process_that_imports_nothing_of_ours_draws_the_same_as_matplotlib_here():
-    picture = Picture(np.full((60, 200, 3), 255, np.uint8))
-    picture.write(10, 20, "a_$b$ ü", size=14)
-    texts = [dataclasses.asdict(text) for text in picture.texts]
-    elsewhere = _DrawingProcess()
-    drawn = elsewhere.draw(picture.pixels, texts)
-    assert drawn is not None
-    assert np.array_equal(drawn, draw(picture.pixels, texts))
-    elsewhere._process.kill()
-    elsewhere._process.wait()
-    assert elsewhere.draw(picture.pixels, texts) is None  # and whoever asks draws it himself
+@pytest.mark.parametrize("backend", ["pillow", "matplotlib"])
+@pytest.mark.parametrize("place", [(-8, 10), (195, 10), (100, -3), (100, 58), (500, 10), (100, 500), (-300, -300)])
+def test_texts_may_reach_beyond_the_picture(backend, place):
+    picture = blank(60, 200)
+    picture.write(*place, "Häg $x_1$ 字", size=14)
+    picture.write(10, 30, " ")
+    assert render(picture, backend).shape == (60, 200, 3)
+
+
+def test_letters_of_matplotlib_are_those_that_it_draws_in_a_figure():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    picture = blank(60, 240)
+    picture.write(10, 30, "Hamburg 98% ✓ äg", size=20, colour=(180, 20, 60))
+    figure = Figure(figsize=(2.4001, 0.6001), dpi=100)
+    canvas = FigureCanvasAgg(figure)
+    figure.text(10 / 240, 0.5, "Hamburg 98% ✓ äg", va="center", fontsize=20 * 72 / 100, color=(180 / 255, 20 / 255, 60 / 255))
+    canvas.draw()
+    theirs, ours = (
+        _around_ink(pixels.astype(int)) for pixels in (np.asarray(canvas.buffer_rgba())[..., :3], render(picture, "matplotlib"))
+    )
+    assert abs(theirs.shape[1] - ours.shape[1]) <= 2
+    assert theirs.shape[0] == ours.shape[0]
+    assert abs(theirs.mean() - ours.mean()) < 4
+
+
+def _around_ink(pixels):
+    rows, columns = np.nonzero(pixels.min(-1) < 200)
+    return pixels[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
