@@ -64,7 +64,7 @@ def work(arguments: argparse.Namespace) -> None:
         with tempfile.TemporaryDirectory() as folder:
             place = world.main_says(folder)
             contenders = {"by hand": partial(by_hand, group=group), "hookline": partial(hookline, folder=place, drop=drop)}
-            times = take_turns(contenders, arguments.blocks, arguments.block, time.perf_counter)
+            times = take_turns(contenders, arguments.blocks, arguments.block, time.perf_counter, meet=world.barrier)
             world.barrier()
         results[name] = ratio(times["hookline"], times["by hand"])
     if world.is_main:

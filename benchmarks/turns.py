@@ -23,12 +23,13 @@ def take_turns(
     block: int,
     clock: Callable[[], float] = time.thread_time,
     before: Mapping[str, int] = {},
+    meet: Callable[[], object] = lambda: None,
 ) -> dict[str, list[float]]:
     """Microseconds per iteration of each contender, turn by turn, after the warm-up.
 
-    `before` says how many iterations a contender has behind it when the turns begin.
+    `before` says how many iterations a contender has behind it when the turns begin; `meet` is called before each turn, and does not count.
     """
-    turns = Turns(list(contenders), blocks + WARM_UP, block, clock)
+    turns = Turns(list(contenders), blocks + WARM_UP, block, clock, meet)
     threads = [threading.Thread(target=run, args=(TurnLoader(turns, name, before.get(name, 0)),)) for name, run in contenders.items()]
     for thread in threads:
         thread.start()
@@ -47,8 +48,15 @@ def ratio(values: list[float], base: list[float]) -> dict[str, float]:
 class Turns:
     """Lets one contender run at a time, for a block of iterations, and notes what each block cost."""
 
-    def __init__(self, names: list[str], blocks: int, block: int, clock: Callable[[], float] = time.thread_time) -> None:
-        self.block, self.clock = block, clock
+    def __init__(
+        self,
+        names: list[str],
+        blocks: int,
+        block: int,
+        clock: Callable[[], float] = time.thread_time,
+        meet: Callable[[], object] = lambda: None,
+    ) -> None:
+        self.block, self.clock, self.meet = block, clock, meet
         self.microseconds: dict[str, list[float]] = {name: [] for name in names}
         self._order = [name for _ in range(blocks) for name in random.sample(names, len(names))]
         self._next = 0
@@ -85,6 +93,7 @@ class TurnLoader:
         for index in range(self._before):
             yield batches[index % count]
         while self._turns.wait(self._name):
+            self._turns.meet()
             started = self._turns.clock()
             for index in block:
                 yield batches[index % count]

@@ -35,7 +35,7 @@ def _pillow(picture: Picture) -> np.ndarray:
 
 
 def _matplotlib(picture: Picture) -> np.ndarray:
-    """By the part of matplotlib that makes letters: a whole figure for each picture takes half a second to import, and ten times as long."""
+    """By the part of matplotlib that makes letters: a whole figure takes half a second to import, and ten times as long to draw."""
     pixels = picture.pixels.copy()
     for text in picture.texts:
         if text.text.strip():
