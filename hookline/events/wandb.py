@@ -16,6 +16,7 @@ from hookline.secrets import mask_text
 
 log = logging.getLogger("hookline")
 
+STEP = "iteration"  # what charts and pictures are shown over
 INIT_TIMEOUT = 30  # seconds; the library's own 90 are long to wait for a training that needs none of it
 
 
@@ -40,17 +41,17 @@ class WandbWriter(Writer):
             self._run.log_code()
 
     def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
-        self._run.log({**{tag(mode, name): value for name, value in scalars.items()}, f"{mode}/epoch": epoch}, step=iter)
+        self._log({**{tag(mode, name): value for name, value in scalars.items()}, f"{mode}/epoch": epoch}, iter)
 
     def write(self, record: Record) -> None:
         record = portable(record)
         name, value = record.name, record.value
         if record.kind == "image":
-            self._run.log({name: self._wandb.Image(value)}, step=record.iter)
+            self._log({name: self._wandb.Image(value)}, record.iter)
         elif record.kind == "histogram":
-            self._run.log({name: self._wandb.Histogram(np_histogram=(value.counts, value.edges))}, step=record.iter)
+            self._log({name: self._wandb.Histogram(np_histogram=(value.counts, value.edges))}, record.iter)
         elif record.kind == "text":
-            self._run.log({f"text/{name}": self._wandb.Html(f"<pre>{html.escape(value)}</pre>")}, step=record.iter)
+            self._log({f"text/{name}": self._wandb.Html(f"<pre>{html.escape(value)}</pre>")}, record.iter)
         else:
             kind = "model" if name.startswith("checkpoints/") else "file"
             artifact = self._wandb.Artifact(f"{self._run.id}-{re.sub(r'[^0-9A-Za-z_.-]', '-', name)}", type=kind)
@@ -68,6 +69,10 @@ class WandbWriter(Writer):
     def close(self) -> None:
         self._run.finish(exit_code=1 if self.failed else 0)
 
+    def _log(self, values: dict[str, Any], iteration: int) -> None:
+        """A row of its own: the library takes nothing for a step that it has passed, and pictures are drawn later than they are of."""
+        self._run.log({**values, STEP: iteration})
+
     def _init(self, wanted: dict[str, Any]) -> None:
         wandb = self._wandb
         settings = wandb.Settings(init_timeout=INIT_TIMEOUT, login_timeout=INIT_TIMEOUT)
@@ -80,5 +85,7 @@ class WandbWriter(Writer):
             if wandb.run is None:
                 wandb.teardown()  # or the id stays taken
             self._run = wandb.init(**{**wanted, "mode": "offline"})
+        self._run.define_metric(STEP, hidden=True)
+        self._run.define_metric("*", step_metric=STEP)
         self._offline = bool(self._run.settings._offline)
         self._folder = self._run.settings.sync_dir

@@ -58,13 +58,16 @@ class AttentionMapHook(ImageHook):
             return
         listener, self._listener = self._listener, None
         listener.stop()
-        weights = {name: each.numpy() for name, each in listener.weights().items()}
-        if not weights:
+        try:
+            found = listener.weights(last=DEFAULT_COUNT if self.layers is None else 0)
+            samples, step = take_samples(runner, self.sample_batch_idx + 1), runner.iter
+        except Exception as error:  # attention of a kind that is not known here: no picture ends a run
+            self.tell_once(runner, f"cannot compute the attention again, and does not try any more: {error}")
+            return
+        if not found:
             self.tell_once(runner, "no attention was seen in the model, so there is nothing to draw")
             return
-        if self.layers is None:
-            weights = dict(list(weights.items())[-DEFAULT_COUNT:])
-        samples, step = take_samples(runner, self.sample_batch_idx + 1), runner.iter
+        weights = {name: each.numpy() for name, each in found.items()}
 
         def compose() -> Pictures:
             image = self._image(samples, runner)
@@ -73,6 +76,9 @@ class AttentionMapHook(ImageHook):
 
         self.paint(runner, compose)
 
+    def after_train_iter(self, runner: BaseRunner) -> None:
+        self.after_forward(runner)  # in a loop of the user's own that has not said when the forward was over
+
     def cleanup(self, runner: BaseRunner) -> None:
         if self._listener is not None:
             self._listener.stop()
@@ -80,9 +86,10 @@ class AttentionMapHook(ImageHook):
 
     def _image(self, samples: Samples, runner: BaseRunner) -> np.ndarray | None:
         try:
-            return self.to_rgb(samples.images(), runner.logger)[-1]
+            images = samples.images()
         except ValueError:
             return None  # not an image: the matrices are drawn instead
+        return self.to_rgb(images, runner.logger)[-1]
 
 
 def attention_picture(weights: np.ndarray, image: np.ndarray | None, title: str) -> Picture:

@@ -64,6 +64,9 @@ class FeatureMapHook(PictureHook):
         elif listened:
             self.tell_once(runner, "no layer put out anything that can be drawn (layers inside of a compiled model cannot be listened to)")
 
+    def after_train_iter(self, runner: BaseRunner) -> None:
+        self.after_forward(runner)  # in a loop of the user's own that has not said when the forward was over
+
     def cleanup(self, runner: BaseRunner) -> None:
         self._stop_listening()
         super().cleanup(runner)

@@ -23,21 +23,29 @@ DETAILS = 5  # the heat map and histograms are drawn with every fifth bar chart,
 class GradientFlowHook(PictureHook):
     """Draw the mean and the largest |gradient| of each layer every `frequency` iterations; name layers where it vanishes or explodes.
 
-    With every fifth of these bar charts there are histograms of weights and gradients, and a heat map of the gradients over
-    the training so far; the last heat map is drawn at the end. A gradient vanishes where its largest element is below 1e-7
-    and explodes where that is above 1e3 or not finite; it is looked at before clipping. The warning is repeated only when
-    other layers are concerned.
+    With every fifth of these bar charts there are histograms of weights and gradients, and heat maps of mean and largest over
+    the training so far; the last ones are drawn at the end. A gradient vanishes where its largest element is below 1e-7
+    and explodes where that is above 1e3 or not finite; it is looked at before clipping, and where gradients are accumulated
+    at the next step of the optimizer. The warning is repeated only when other layers are concerned. Of a sharded model it is
+    the main process's part that is looked at.
     """
 
     frequency: int = 100
+    looked: int = state(-1)  # the iteration that was looked at last
     steps: list[int] = state([])
     history: dict[str, list[float]] = state({})
+    largest: dict[str, list[float]] = state({})
 
     def __post_init__(self) -> None:
         at_least(self, frequency=1)
         self._warned_of: set[str] = set()
 
+    def should_trigger(self, step: int) -> bool:
+        """Due from every `frequency`th iteration on until gradients are complete, which may be some iterations later."""
+        return step // self.frequency != self.looked // self.frequency
+
     def after_backward(self, runner: BaseRunner) -> None:
+        self.looked = runner.iter
         flow = measure_flow(runner.model)
         if not flow:
             return
@@ -65,8 +73,14 @@ class GradientFlowHook(PictureHook):
     def _paint_history(self, runner: BaseRunner) -> None:
         if not self.has_room(runner):
             return
-        history, steps = {name: list(row) for name, row in self.history.items()}, list(self.steps)
-        self.paint(runner, lambda: [("history", history_picture(history, steps, "gradients over training"))])
+        steps = list(self.steps)
+        means, largest = ({name: list(row) for name, row in rows.items()} for rows in (self.history, self.largest))
+
+        def compose() -> Pictures:
+            yield "history", history_picture(means, steps, "gradients over training")
+            yield "history_largest", history_picture(largest, steps, "largest gradients over training", "largest |gradient|")
+
+        self.paint(runner, compose)
 
     def _record(self, runner: BaseRunner, values: Values) -> None:
         """Histograms for trackers, which draw them themselves."""
@@ -76,14 +90,15 @@ class GradientFlowHook(PictureHook):
             events.put_histogram(f"gradients/{name}", gradients)
 
     def _remember(self, step: int, flow: Flow) -> None:
-        for name in flow:
-            self.history.setdefault(name, [float("nan")] * len(self.steps))
+        for which, rows in enumerate((self.history, self.largest)):
+            for name in flow:
+                rows.setdefault(name, [float("nan")] * len(self.steps))
+            for name, row in rows.items():
+                row.append(flow[name][which] if name in flow else float("nan"))
         self.steps.append(step)
-        for name, row in self.history.items():
-            row.append(flow[name][0] if name in flow else float("nan"))
         if len(self.steps) > COLUMNS:
             self.steps = self.steps[::2]
-            self.history = {name: row[::2] for name, row in self.history.items()}
+            self.history, self.largest = ({name: row[::2] for name, row in rows.items()} for rows in (self.history, self.largest))
 
     def _warn(self, runner: BaseRunner, vanishing: list[str], exploding: list[str]) -> None:
         concerned = {*vanishing, *exploding}

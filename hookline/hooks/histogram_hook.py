@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner
+from hookline.engine import HOOKS, BaseHook, BaseRunner, state
+from hookline.visual.gradients import own_part
 
 BINS = 64
 
@@ -16,12 +17,14 @@ BINS = 64
 class HistogramHook(BaseHook):
     """Put a histogram of each parameter and of its gradient into the events every `interval` iterations, for trackers to show.
 
-    Gradients are taken before clipping, weights before the step; values that are not finite are left out.
+    Gradients are taken before clipping, weights before the step, and where gradients are accumulated it is the next step;
+    values that are not finite are left out. Of a sharded model it is the main process's part that is counted.
     """
 
     interval: int = 1000
     weights: bool = True
     gradients: bool = True
+    counted: int = state(0)  # how many iterations there were when it counted last
 
     ranks = "main"
 
@@ -30,8 +33,9 @@ class HistogramHook(BaseHook):
             raise ValueError(f"HistogramHook: interval must be at least 1, got {self.interval}")
 
     def after_backward(self, runner: BaseRunner) -> None:
-        if not self.every_n_iters(runner, self.interval):
+        if (runner.iter + 1) // self.interval == self.counted // self.interval:
             return
+        self.counted = runner.iter + 1
         for name, parameter in runner.model.named_parameters():
             path = name.replace(".", "/")
             if self.weights:
@@ -42,7 +46,8 @@ class HistogramHook(BaseHook):
 
 def _put(runner: BaseRunner, name: str, tensor: torch.Tensor) -> None:
     """Counted where the tensor is: only its bins come over."""
-    values = (tensor.coalesce().values() if tensor.is_sparse else tensor).detach().float().flatten()
+    tensor = own_part(tensor)
+    values = (tensor.coalesce().values() if tensor.is_sparse else tensor).float().flatten()
     values = values[values.isfinite()]
     if values.numel():
         low, high = (float(edge) for edge in torch.aminmax(values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple
 
@@ -32,27 +32,37 @@ class Listener:
         self._undo = ExitStack()
         self._inside: list[str] = []
         self._noted: dict[str, Any] = {}
+        self._problem: Exception | None = None
 
     def start(self) -> None:
         for name, module in self._layers.items():
             if isinstance(module, nn.MultiheadAttention):
-                note = functools.partial(self._note_multihead, name)
+                note = functools.partial(self._try, self._note_multihead, name)
                 self._undo.callback(module.register_forward_pre_hook(note, with_kwargs=True).remove)
             else:
                 self._undo.callback(module.register_forward_pre_hook(lambda *_, name=name: self._inside.append(name)).remove)
                 self._undo.callback(module.register_forward_hook(lambda *_: self._leave(), always_call=True).remove)
-        self._undo.enter_context(_Watch(self._note_fused))
+        self._undo.enter_context(_Watch(functools.partial(self._try, self._note_fused)))
 
     def stop(self) -> None:
         """Listen no longer; does nothing if it did not."""
         self._undo.close()
         self._inside.clear()
 
-    def weights(self) -> dict[str, Tensor]:
-        """The weights [heads, queries, keys] of each layer that was heard, in the order of the model."""
+    def weights(self, last: int = 0) -> dict[str, Tensor]:
+        """The weights [heads, queries, keys] of each layer that was heard, in the order of the model; of the last ones only if wanted."""
+        if self._problem is not None:
+            raise self._problem
+        heard = [name for name in self._layers if name in self._noted]
         with torch.no_grad():
-            found = {name: note.weights() for name, note in self._noted.items()}
-        return {name: found[name].float().cpu() for name in self._layers if name in found}
+            return {name: self._noted[name].weights().float().cpu() for name in heard[-last:]}
+
+    def _try(self, note: Callable[..., None], *args: Any) -> None:
+        """Note something in the middle of a forward pass, which is not to fail for it; `weights` tells what went wrong."""
+        try:
+            note(*args)
+        except Exception as error:
+            self._problem = error
 
     def _leave(self) -> None:
         self._inside.pop()
@@ -92,11 +102,15 @@ class _Multihead(NamedTuple):
     padding: Tensor | None
 
     def weights(self) -> Tensor:
-        """As the module itself tells them if asked, without dropout."""
+        """As the module itself tells them if asked, without dropout; not called as a module, or others that listen to it would hear."""
+        kind = self.module.out_proj.weight.dtype  # what was given may be of another one, where the forward was under autocast
+        query, key, value = (part.to(kind) for part in self.parts)
+        mask, padding = (each.to(kind) if each is not None and each.is_floating_point() else each for each in (self.mask, self.padding))
         training, self.module.training = self.module.training, False
         try:
-            options = {"attn_mask": self.mask, "key_padding_mask": self.padding, "average_attn_weights": False}
-            return self.module(*self.parts, **options)[1]  # type: ignore[no-any-return]
+            _, weights = self.module.forward(query, key, value, padding, attn_mask=mask, average_attn_weights=False)
+            assert weights is not None
+            return weights
         finally:
             self.module.training = training
 
@@ -111,7 +125,7 @@ class _Fused(NamedTuple):
     scale: float | None
 
     def weights(self) -> Tensor:
-        query, key = self.query, self.key
+        query, key = self.query.float(), self.key.float()
         if query.ndim == 2:
             query, key = query[None], key[None]
         if key.shape[0] != query.shape[0]:  # several heads share their keys

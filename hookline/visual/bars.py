@@ -41,8 +41,8 @@ def gradient_picture(flow: Mapping[str, tuple[float, float]], title: str, marked
     return picture
 
 
-def history_picture(history: Mapping[str, Sequence[float]], steps: Sequence[int], title: str) -> Picture:
-    """The mean |gradient| of each layer over training, as a heat map on a logarithmic scale; where there was none it is white."""
+def history_picture(history: Mapping[str, Sequence[float]], steps: Sequence[int], title: str, what: str = "mean |gradient|") -> Picture:
+    """A number for each layer over training, as a heat map on a logarithmic scale; where there was none it is white."""
     names = _choice(list(history), ())
     table = np.array([history[name] for name in names], dtype=float)
     logs = np.log10(np.where(np.isfinite(table) & (table > 0), table, np.nan))
@@ -55,7 +55,7 @@ def history_picture(history: Mapping[str, Sequence[float]], steps: Sequence[int]
     bottom = TOP + ROW * len(names) + 12
     picture.write(left, bottom, f"step {steps[0]}", 10)
     picture.write(left + PLOT, bottom, f"step {steps[-1]}", 10, align="right")
-    _colour_bar(picture, left, low, max(high, low + 1))
+    _colour_bar(picture, left, low, max(high, low + 1), what)
     return picture
 
 
@@ -93,12 +93,12 @@ def _legend(picture: Picture, left: int, entries: Sequence[tuple[str, Colour]]) 
         left += 30 + round(text_width(text, 10))
 
 
-def _colour_bar(picture: Picture, left: int, low: int, high: int) -> None:
+def _colour_bar(picture: Picture, left: int, low: int, high: int, what: str) -> None:
     """The scale of a heat map, above it."""
     start = left + round(text_width(f"1e{low}", 10)) + 6
     picture.write(left, 34, f"1e{low}", 10)
     picture.paste(zoomed(heat_colours(np.linspace(0, 1, 140))[None], 1).repeat(10, 0), start, 29)
-    picture.write(start + 146, 34, f"1e{high}   mean |gradient|", 10)
+    picture.write(start + 146, 34, f"1e{high}   {what}", 10)
 
 
 def _choice(names: list[str], marked: Collection[str]) -> list[str]:

@@ -16,6 +16,7 @@ from hookline.visual.images import shape_text, zoom_for, zoomed
 TILE = 256
 Box = tuple[float, float, float, float]
 FORMATS = ("xyxy", "xywh", "cxcywh")
+FRACTIONS = 1.0  # how far from the middle of the image coordinates may be that are fractions of it: half an image over the edge
 
 
 class Detections(NamedTuple):
@@ -59,8 +60,8 @@ def box_tile(image: np.ndarray, found: Detections, style: BoxStyle, caption: str
 def read_detections(value: Any, sizes: Sequence[tuple[int, int]], box_format: str, what: str) -> list[Detections]:
     """What was found in each image (`sizes` are heights and widths), out of a list of dicts or one dict of stacked arrays.
 
-    They have `boxes`, and perhaps `labels` and `scores`. A label below 0 marks padding. Coordinates that are all between 0
-    and 1 are fractions of the image.
+    They have `boxes`, and perhaps `labels` and `scores`. A label below 0 marks padding. Coordinates are fractions of the image
+    where those of the whole batch are from 0 to 1, or as little beyond that as boxes are that reach over the edge.
     """
     if value is None:
         raise ValueError(f"the step gave no {what!r} to draw")
@@ -73,10 +74,14 @@ def read_detections(value: Any, sizes: Sequence[tuple[int, int]], box_format: st
         raise ValueError(f"{what}: expected for each image a dict with 'boxes', 'labels' and perhaps 'scores', got {kind}")
     if len(value) < len(sizes):
         raise ValueError(f"{what}: {len(value)} for {len(sizes)} images")
-    return [_read_one(one, box_format, size, what) for one, size in zip(value, sizes, strict=False)]
+    found = [_read_one(one, what) for one, _ in zip(value, sizes, strict=False)]
+    given = np.concatenate([np.zeros((0, 4)), *(one.boxes for one in found)])  # as they came: corners reach further than centres
+    scaled = bool((np.abs(given - 0.5) <= FRACTIONS).all())
+    return [_placed(one, box_format, size, scaled) for one, size in zip(found, sizes, strict=True)]
 
 
-def _read_one(one: Mapping[str, Any], box_format: str, size: tuple[int, int], what: str) -> Detections:
+def _read_one(one: Mapping[str, Any], what: str) -> Detections:
+    """What was found in one image, with its boxes as they came."""
     boxes = np.asarray(one["boxes"], dtype=np.float64)
     if boxes.size == 0:
         boxes = boxes.reshape(0, 4)
@@ -88,11 +93,13 @@ def _read_one(one: Mapping[str, Any], box_format: str, size: tuple[int, int], wh
         if array is not None and len(array) != len(boxes):
             raise ValueError(f"{what}: {len(boxes)} boxes, but {len(array)} {name}")
     real = (labels >= 0) & np.isfinite(boxes).all(1)
-    boxes = _corners(boxes[real], box_format)
-    if len(boxes) and boxes.min() >= 0 and boxes.max() <= 1.0:
-        boxes = boxes * np.array([size[1], size[0], size[1], size[0]])
+    return Detections(boxes[real], labels[real].astype(int), None if scores is None else scores[real])
+
+
+def _placed(one: Detections, box_format: str, size: tuple[int, int], scaled: bool) -> Detections:
+    """The same with corners in pixels, inside of the image."""
     limits = np.array([size[1], size[0], size[1], size[0]])
-    return Detections(np.clip(boxes, 0, limits), labels[real].astype(int), None if scores is None else scores[real])
+    return one._replace(boxes=np.clip(_corners(one.boxes, box_format) * (limits if scaled else 1), 0, limits))
 
 
 def _corners(boxes: np.ndarray, box_format: str) -> np.ndarray:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from PIL import ImageFont
 
 from hookline.visual.colours import BLACK, WHITE, Colour, ink_on
+from hookline.visual.fonts import font, pieces
 
 Align = Literal["left", "center", "right"]
 
@@ -72,7 +70,7 @@ def label_size(text: str, size: int = 11) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=1024)
 def text_width(text: str, size: int) -> float:
-    return float(font(size).getlength(text))
+    return sum(font(size, file).getlength(piece) for piece, file in pieces(text))
 
 
 def shorten(text: str, size: int, width: float) -> str:
@@ -82,20 +80,6 @@ def shorten(text: str, size: int, width: float) -> str:
     while text and text_width(f"{text}…", size) > width:
         text = text[:-1]
     return f"{text}…"
-
-
-@functools.lru_cache(maxsize=16)
-def font(size: int) -> ImageFont.FreeTypeFont:
-    return ImageFont.truetype(str(font_file()), size, layout_engine=ImageFont.Layout.BASIC)  # a third faster
-
-
-@functools.cache
-def font_file() -> Path:
-    """DejaVu Sans, taken out of matplotlib without importing it, so that both backends write alike."""
-    spec = importlib.util.find_spec("matplotlib")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"
 
 
 def _span(start: float, end: float) -> slice:

@@ -31,6 +31,8 @@ def classification_picture(
     score_thr: float = 0.0,
 ) -> Picture:
     """A grid of images; mistakes are framed in red and crossed, and a prediction below `score_thr` has a question mark."""
+    check_count("targets", truth, len(images))
+    check_count("predictions", guesses, len(images))
     tiles = []
     for index, image in enumerate(images):
         target = None if truth is None else truth[index]
@@ -41,9 +43,14 @@ def classification_picture(
             captions.append((guess_text(guess, target, names, score_thr), WRONG if wrong else RIGHT if target is not None else BLACK))
         tiles.append(Tile(zoomed(image, zoom_for(image, TILE)), captions, WRONG if wrong else None))
     if truth is not None and guesses is not None:
-        right = sum(guess.label == target for guess, target in zip(guesses, truth, strict=True))
+        right = sum(guess.label == target for guess, target, _ in zip(guesses, truth, images, strict=False))
         title = f"{title}: {right} of {len(tiles)} right"
     return grid(tiles, title)
+
+
+def check_count(what: str, given: Sequence[Any] | None, images: int) -> None:
+    if given is not None and len(given) < images:
+        raise ValueError(f"{what}: {len(given)} for {images} images")
 
 
 def read_labels(targets: Any) -> list[int]:

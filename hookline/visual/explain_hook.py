@@ -16,6 +16,8 @@ from hookline.visual.passes import undisturbed
 from hookline.visual.picture_hook import ImageHook, Pictures, at_least
 from hookline.visual.samples import as_array, class_names_of, input_of, take_samples
 
+EXPECTED = (ValueError, TypeError, RuntimeError, AssertionError)  # of a model that is not of a kind that can be explained
+
 
 @dataclass
 class ExplainHook(ImageHook):
@@ -50,12 +52,12 @@ class ExplainHook(ImageHook):
     def _draw(self, runner: BaseRunner, mode: str) -> None:
         if self._failed or not self.has_room(runner):
             return
-        samples = take_samples(runner, self.max_samples)
         try:
-            explanation = self._attribute(runner)
-        except (ValueError, TypeError, RuntimeError, AssertionError) as error:  # the model is not of a kind that can be explained
+            samples, explanation = take_samples(runner, self.max_samples), self._attribute(runner)
+        except Exception as error:  # whatever a model says that was called in a way it does not know: no picture ends a run
             self._failed = True
-            runner.logger.warning("%s: cannot explain this model, and does not try again: %s", self.name, error)
+            unexpected = None if isinstance(error, EXPECTED) else error
+            runner.logger.warning("%s: cannot explain this model, and does not try again: %s", self.name, error, exc_info=unexpected)
             return
         done, names = int(mode == "train"), class_names_of(runner, mode)
         title = f"{'training' if done else 'validation'}, step {runner.iter + done}"

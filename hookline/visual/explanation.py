@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hookline.visual.canvas import Picture
-from hookline.visual.classification import Guess, guess_text, name_of
+from hookline.visual.classification import Guess, check_count, guess_text, name_of
 from hookline.visual.colours import BLACK, RIGHT, WRONG
 from hookline.visual.grid import Tile, grid
 from hookline.visual.heat_maps import overlay
@@ -29,6 +29,7 @@ def explanation_picture(
     images: Sequence[np.ndarray], explanation: Explanation, truth: Sequence[int] | None, names: Sequence[str], title: str
 ) -> Picture:
     """For each image the image itself, with its true class, and each heat map over it, with the class that is explained."""
+    check_count("targets", truth, len(images))
     tiles = []
     for index, image in enumerate(images):
         target = None if truth is None else truth[index]

@@ -14,10 +14,9 @@ Values = dict[str, tuple[np.ndarray, np.ndarray]]
 
 def measure_flow(model: nn.Module) -> Flow:
     """Mean and largest |gradient| of each module's own parameters, in the model's order; those without gradients are left out."""
-    layers = {name: [p.grad for p in parameters if p.grad is not None] for name, parameters in _layers(model).items()}
-    if not layers:
+    sizes = {name: _mean_and_largest([gradient for _, gradient in pairs]) for name, pairs in _layers(model).items()}
+    if not sizes:
         return {}
-    sizes = {name: _mean_and_largest(gradients) for name, gradients in layers.items()}
     device = next(iter(sizes.values())).device
     numbers = torch.stack([size.to(device) for size in sizes.values()]).tolist()  # one transfer for all
     return {name: (mean, largest) for name, (mean, largest) in zip(sizes, numbers, strict=True)}
@@ -26,17 +25,23 @@ def measure_flow(model: nn.Module) -> Flow:
 def sample_values(model: nn.Module) -> Values:
     """Of each layer evenly chosen weights and their gradients, copied."""
     return {
-        name: (_chosen([p.detach() for p in parameters]), _chosen([_dense(p.grad) for p in parameters if p.grad is not None]))
-        for name, parameters in _layers(model).items()
+        name: (_chosen([weight for weight, _ in pairs]), _chosen([_dense(gradient) for _, gradient in pairs]))
+        for name, pairs in _layers(model).items()
     }
 
 
-def _layers(model: nn.Module) -> dict[str, list[nn.Parameter]]:
-    """The parameters that have gradients, by the module that they are of."""
-    layers: dict[str, list[nn.Parameter]] = {}
+def own_part(tensor: torch.Tensor) -> torch.Tensor:
+    """What this process has of a tensor: all of it, unless it is sharded; then to ask for the rest would take all processes."""
+    tensor = tensor.detach()
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _layers(model: nn.Module) -> dict[str, list[tuple[torch.Tensor, torch.Tensor]]]:
+    """Weights with their gradients, as far as this process has them, by the module that they are of."""
+    layers: dict[str, list[tuple[torch.Tensor, torch.Tensor]]] = {}
     for name, parameter in model.named_parameters():
-        if parameter.grad is not None and parameter.numel():
-            layers.setdefault(name.rpartition(".")[0] or name, []).append(parameter)
+        if parameter.grad is not None and (weight := own_part(parameter)).numel():
+            layers.setdefault(name.rpartition(".")[0] or name, []).append((weight, own_part(parameter.grad)))
     return layers
 
 
@@ -46,7 +51,7 @@ def _chosen(tensors: list[torch.Tensor]) -> np.ndarray:
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
-    return gradient.coalesce().values() if gradient.is_sparse else gradient.detach()
+    return gradient.coalesce().values() if gradient.is_sparse else gradient
 
 
 def _mean_and_largest(gradients: list[torch.Tensor]) -> torch.Tensor:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image
 
+DARK = 64  # a batch of bytes as numbers has something brighter; what goes only so far, as 8x8 digits to 16, has another scale
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
@@ -30,7 +31,7 @@ def find_scaling(images: Sequence[np.ndarray], mean: Sequence[float] | None = No
     low = min((float(values.min()) for values in finite if values.size), default=0.0)
     high = max((float(values.max()) for values in finite if values.size), default=0.0)
     one, zero = np.ones(1), np.zeros(1)
-    if images[0].dtype == np.uint8 or (low >= 0 and 8 < high <= 255):
+    if images[0].dtype == np.uint8 or (low >= 0 and DARK < high <= 255):
         return Scaling(one / 255, zero)
     if low >= 0 and high <= 1:
         return Scaling(one, zero)

@@ -87,7 +87,7 @@ def _index_map(mask: np.ndarray, what: str) -> np.ndarray:
         return np.asarray(mask > 0.5 if mask.dtype.kind == "f" and _between_0_and_1(mask) else mask, dtype=int)
     if mask.ndim != 3:
         raise ValueError(f"{what}: expected a mask [H, W] or [classes, H, W], got {shape_text(mask)}")
-    binary = mask.dtype.kind in "biu"
+    binary = mask.dtype.kind in "biu" or bool(((mask == 0) | (mask == 1)).all())  # also as numbers that a loss wants
     if mask.shape[0] == 1 and not (binary and mask.max(initial=0) > 1):
         return np.asarray(mask[0] > (0.5 if binary or _between_0_and_1(mask) else 0.0), dtype=int)  # one score: a class or not
     if mask.shape[0] == 1:

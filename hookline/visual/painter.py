@@ -37,11 +37,14 @@ class Painter:
         return True
 
     def submit(self, who: str, job: Job) -> None:
-        """Have something drawn; asked only after `has_room`, and from one thread, so that it never waits."""
+        """Have something drawn; where several have asked `has_room` for the same place, all but the first are dropped."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="hookline-painter", daemon=True)
             self._thread.start()
-        self._jobs.put((who, job))
+        try:
+            self._jobs.put_nowait((who, job))
+        except queue.Full:
+            self.dropped[who] += 1
 
     def finish(self, discard: bool = False) -> None:
         """Draw what is left (or drop it, if the end is urgent), end the thread, and tell what was not drawn."""

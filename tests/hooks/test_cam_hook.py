@@ -58,6 +58,41 @@ def test_a_layer_that_is_not_there_is_an_error_before_the_first_batch(tmp_path):
         make_runner(tmp_path, CAMHook(layer="features.x"), model=conv_model(), train_loader=images()).train()
 
 
+@pytest.mark.parametrize(("layer", "name"), [("0", "0"), ("[0-3]", "3"), (None, "3")])
+def test_a_layer_is_named_exactly_or_by_a_pattern_whose_last_match_counts(tmp_path, layer, name):
+    records, drawn = Records(), []
+    hook = CAMHook(interval=4, layer=layer)
+    explain = hook.explain
+    hook.explain = lambda *args: drawn.append(explain(*args)) or drawn[-1]
+    make_runner(tmp_path, hook, records, model=conv_model(), train_loader=images(), max_iters=4).train()
+    assert records.names() == [("CAMHook/train", 4)]
+    assert list(drawn[0]) == [f"Grad-CAM of {name}"]
+
+
+class TakesADict(nn.Module):
+    """Has a step of its own, and a forward that takes the whole batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = conv_model()
+
+    def forward(self, batch):
+        return self.body(batch.get("image"))
+
+    def train_step(self, batch):
+        return {"loss": nn.functional.cross_entropy(self(batch), batch["label"])}
+
+
+def test_a_model_that_takes_a_dict_is_told_once_with_the_traceback_and_training_goes_on(tmp_path, caplog):
+    data = [{"image": inputs, "label": targets} for inputs, targets in images()]
+    runner = make_runner(tmp_path, CAMHook(interval=1), model=TakesADict(), train_loader=data)
+    runner.train()
+    assert runner.iter == 8
+    (record,) = [record for record in caplog.records if "cannot explain this model" in record.message]
+    assert record.exc_info[0] is AttributeError
+    assert all(module.training for module in runner.model.modules())
+
+
 @pytest.mark.parametrize(
     ("model", "data", "message"),
     [

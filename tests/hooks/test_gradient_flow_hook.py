@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from hookline.engine import BaseHook
-from hookline.hooks import GradientFlowHook
+from hookline.hooks import GradientCumulativeOptimizerHook, GradientFlowHook
 from hookline.hooks.gradient_flow_hook import COLUMNS, measure_flow
 from hookline.visual.bars import history_picture
 from hookline.visual.render import render
@@ -84,21 +84,55 @@ def test_a_bar_chart_is_saved_and_recorded_when_due(tmp_path):
     assert files == ["step_000000.png", "step_000003.png", "step_000006.png"]
 
 
-def test_a_heat_map_over_training_is_drawn_at_the_end_of_all_that_was_measured(tmp_path):
-    listen, hook = Listen(), GradientFlowHook(frequency=3)
-    make_runner(tmp_path, hook, listen).train()
-    (record,) = [record for record in listen.records if record.name == "GradientFlowHook/history"]
-    assert record.iter == 8
+def accumulating(iterations):
+    return GradientCumulativeOptimizerHook(cumulative_iters=iterations)
+
+
+def test_where_gradients_are_accumulated_it_is_drawn_at_the_first_step_at_or_after_the_iteration_that_is_due(tmp_path):
+    listen, hook = Listen(), GradientFlowHook(frequency=4)
+    make_runner(tmp_path, accumulating(2), hook, listen, max_iters=12).train()
+    assert [record.iter for record in listen.records if record.name == "GradientFlowHook"] == [1, 5, 9]
+    assert hook.steps == [1, 5, 9]
+
+
+@pytest.mark.parametrize("cut", [2, 4, 6, 8])
+def test_a_resumed_run_that_accumulates_looks_at_the_same_iterations(tmp_path, cut):
+    def run(*hooks, **parts):
+        hook = GradientFlowHook(frequency=4)
+        saving = {"type": "CheckpointHook", "by_epoch": False, "interval": 2, "save_best": False}
+        make_runner(tmp_path, accumulating(2), hook, saving, *hooks, max_iters=12, **parts).train()
+        return hook
+
+    run({"type": "StopAtHook", "iter": cut})
+    assert run(resume="auto").steps == [1, 5, 9]
+
+
+def test_heat_maps_over_training_of_mean_and_largest_are_drawn_at_the_end_of_all_that_was_measured(tmp_path):
+    listen, hook, flows = Listen(), GradientFlowHook(frequency=3), []
+
+    class Measure(BaseHook):
+        def after_backward(self, runner):
+            if runner.iter % 3 == 0:
+                flows.append(measure_flow(runner.model))
+
+    make_runner(tmp_path, hook, Measure(), listen).train()
+    mean, largest = [record for record in listen.records if "history" in record.name]
+    assert (mean.name, largest.name) == ("GradientFlowHook/history", "GradientFlowHook/history_largest")
+    assert mean.iter == largest.iter == 8
     assert hook.steps == [0, 3, 6]
-    assert [(name, len(row)) for name, row in hook.history.items()] == [("0", 3), ("2", 3)]  # in the order of the model
-    assert np.array_equal(record.value, render(history_picture(hook.history, hook.steps, "gradients over training")))
+    for which, rows in enumerate((hook.history, hook.largest)):
+        assert rows == {name: [flow[name][which] for flow in flows] for name in ("0", "2")}
+        assert list(rows) == ["0", "2"]  # in the order of the model
+    assert np.array_equal(mean.value, render(history_picture(hook.history, hook.steps, "gradients over training")))
+    title = "largest gradients over training"
+    assert np.array_equal(largest.value, render(history_picture(hook.largest, hook.steps, title, "largest |gradient|")))
 
 
 def test_the_history_of_a_long_run_stays_small_and_spans_all_of_it(tmp_path):
     hook = GradientFlowHook(frequency=1)
     make_runner(tmp_path, hook, max_iters=300).train()
     assert len(hook.steps) <= COLUMNS
-    assert all(len(row) == len(hook.steps) for row in hook.history.values())
+    assert all(len(row) == len(hook.steps) for rows in (hook.history, hook.largest) for row in rows.values())
     assert hook.steps[0] == 0
     assert hook.steps[-1] >= 296
 
@@ -109,8 +143,9 @@ def test_a_resumed_run_continues_the_history():
     two.load_state_dict(one.state_dict())
     two._remember(100, {"a": (3.0, 4.0), "new": (5.0, 6.0)})
     assert two.steps == [0, 100]
-    assert two.history["a"] == [1.0, 3.0]
+    assert (two.history["a"], two.largest["a"]) == ([1.0, 3.0], [2.0, 4.0])
     assert math.isnan(two.history["new"][0])
+    assert math.isnan(two.largest["new"][0])
 
 
 def test_histograms_of_weights_and_gradients_are_drawn_and_recorded(tmp_path):

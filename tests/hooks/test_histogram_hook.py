@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from hookline.engine import BaseHook
-from hookline.hooks import HistogramHook
+from hookline.hooks import GradientCumulativeOptimizerHook, HistogramHook
 from tests.helpers import make_runner
 
 
@@ -31,6 +31,13 @@ def test_each_parameter_and_gradient_is_counted_whole_at_the_interval(tmp_path):
         parameter = runner.model.get_parameter(record.name.partition("/")[2].replace("/", "."))
         assert counts.sum() == parameter.numel()
         assert np.all(np.diff(edges) > 0)
+
+
+def test_where_gradients_are_accumulated_the_first_step_after_the_interval_is_counted(tmp_path):
+    keep = Keep()
+    owner = GradientCumulativeOptimizerHook(cumulative_iters=2)
+    make_runner(tmp_path, owner, HistogramHook(interval=3, gradients=False), keep, max_iters=12).train()
+    assert [record.iter for record in keep.records if record.name == "weights/0/weight"] == [3, 5, 9, 11]
 
 
 def test_values_that_are_not_finite_and_tensors_that_are_constant_are_no_trouble(tmp_path):

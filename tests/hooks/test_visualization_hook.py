@@ -15,6 +15,7 @@ from hookline.models.detector import Detector
 from hookline.visual.classification import classification_picture, read_guesses, read_labels
 from hookline.visual.colours import colour_of
 from hookline.visual.render import render
+from hookline.visual.samples import Samples
 from tests.helpers import make_runner
 from tests.visual.picture_parts import Records, conv_model, images
 
@@ -76,13 +77,33 @@ def test_pictures_go_where_told_or_only_into_the_events(tmp_path):
     assert not list((tmp_path / "b").rglob("*.png"))
 
 
-def test_only_truth_or_only_predictions_may_be_drawn(tmp_path):
-    _, records = run(
-        tmp_path,
-        VisualizationHook(interval=8, draw_pred=False, backend="pillow"),
-        VisualizationHook(interval=8, draw_gt=False, backend="pillow"),
-    )
-    assert len(records.records) == 2
+@pytest.mark.parametrize(("draw_gt", "draw_pred"), [(True, False), (False, True)])
+def test_only_truth_or_only_predictions_may_be_drawn(tmp_path, draw_gt, draw_pred):
+    model, data = conv_model(), images()
+    hook = VisualizationHook(interval=8, draw_gt=draw_gt, draw_pred=draw_pred, backend="pillow")
+    _, records = run(tmp_path, hook, EvalHook(interval=2), model=model, train_loader=data, val_loader=data)
+    (pixels,) = [record.value for record in records.records if record.name == "VisualizationHook/val"]
+    inputs, targets = data[0]
+    with torch.no_grad():
+        guesses = read_guesses(model.eval()(inputs).numpy())
+    shown = [(image.numpy()[0][..., None].repeat(3, -1) * 255).round().astype(np.uint8) for image in inputs]
+    what = (read_labels(targets.numpy()), None) if draw_gt else (None, guesses)
+    expected = classification_picture(shown, *what, "validation, step 8", score_thr=0.3)
+    assert [text.text.startswith("truth") for text in expected.texts[1:]] == [draw_gt] * 5  # one line for each image, of the one kind
+    assert np.array_equal(pixels, render(expected))
+
+
+@pytest.mark.parametrize("cls", [DetVisualizationHook, SegVisualizationHook])
+def test_boxes_and_masks_of_truth_or_prediction_alone_stand_in_one_column(cls):
+    for left_out, caption in (("draw_pred", "truth"), ("draw_gt", "predicted")):
+        boxes = [{"boxes": np.array([[4.0, 30, 24, 50]]), "labels": np.array([1])}]
+        value = boxes if cls is DetVisualizationHook else np.ones((1, 64, 64), dtype=int)
+        picture = cls(**{left_out: False}).picture([np.zeros((64, 64, 3), np.uint8)], Samples(None, value, value), [], "one column")
+        captions = [text.text.partition(":")[0] for text in picture.texts if text.text.startswith(("truth", "predicted"))]
+        assert captions == [caption]
+
+
+def test_nothing_to_draw_is_refused():
     with pytest.raises(ValueError, match="draw_gt and draw_pred are both off"):
         VisualizationHook(draw_gt=False, draw_pred=False)
 

@@ -6,10 +6,13 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from hookline.visual.canvas import blank
+from hookline.visual.picture_hook import PictureHook
 from tests.events.parts import BreakAt, PutEverything, image_run
 
 wandb = pytest.importorskip("wandb")
@@ -42,8 +45,35 @@ def history(records: list[dict]) -> dict[str, list[tuple[int, float]]]:
             items = record["history"].get("item", record["history"])
             for name, value in items.items():
                 if isinstance(value, (int, float)):
-                    curves.setdefault(name, []).append((int(items["_step"]), value))
+                    curves.setdefault(name, []).append((int(items["iteration"]), value))
     return curves
+
+
+class DrawsLate(PictureHook):
+    """Its pictures of the first epoch are drawn when most of the second is over."""
+
+    def __init__(self) -> None:
+        self.late = threading.Event()
+
+    def after_train_iter(self, runner):
+        if runner.iter in (2, 3):
+            self.paint(runner, self.compose)
+        if runner.iter == 17:
+            self.late.set()
+
+    def compose(self):
+        assert self.late.wait(30)
+        return [("late", blank(4, 4))]
+
+
+def test_pictures_that_are_drawn_late_are_kept_with_the_iterations_they_are_of(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    image_run(tmp_path, {"type": "WandbHook", "interval": 5}, DrawsLate())
+    records = inspect(runs(tmp_path)[0])
+    rows = [record["history"].get("item", record["history"]) for record in records if record["type"] == "history"]
+    assert [int(row["iteration"]) for row in rows if any(name.startswith("DrawsLate/late") for name in row)] == [2, 3]
+    assert [step for step, _ in history(records)["train/loss"]] == [5, 10, 15, 20]
+    assert "step_metric" in json.dumps(records)
 
 
 def runs(folder: Path) -> list[Path]:

@@ -51,6 +51,28 @@ def test_fractions_of_the_image_are_told_from_pixels():
     assert found.boxes.tolist() == [[30, 10, 50, 30]]
 
 
+@pytest.mark.parametrize(
+    ("box_format", "over_the_edge", "expected"),
+    [
+        ("cxcywh", [0.9, 0.5, 0.3, 0.5], [60, 10, 80, 30]),  # its right end is at 1.05
+        ("xywh", [0.75, 0.25, 0.3, 0.5], [60, 10, 80, 30]),
+        ("xyxy", [-0.02, 0.25, 1.05, 0.75], [0, 10, 80, 30]),
+    ],
+)
+def test_a_box_over_the_edge_does_not_make_pixels_of_fractions(box_format, over_the_edge, expected):
+    value = [{"boxes": np.array([over_the_edge, [0.5, 0.5, 0.5, 0.5]])}, {"boxes": np.array([[0.5, 0.5, 1.0, 1.0]])}]
+    first, second = read(value, box_format, [(40, 80), (10, 10)])
+    assert first.boxes[0] == pytest.approx(expected)
+    assert second.boxes.max() == 10
+
+
+def test_a_small_box_among_large_ones_is_in_pixels_like_they_are():
+    value = [{"boxes": np.array([[0.0, 0.0, 1.0, 1.0]])}, {"boxes": np.array([[10.0, 20.0, 40.0, 60.0]])}]
+    first, second = read(value, sizes=[SIZE, SIZE])
+    assert first.boxes.tolist() == [[0, 0, 1, 1]]
+    assert second.boxes.tolist() == [[10, 20, 40, 60]]
+
+
 def test_stacked_boxes_are_read_and_padding_is_left_out():
     stacked = {"boxes": np.zeros((2, 3, 4)), "labels": np.array([[1, -1, -1], [0, 2, -1]])}
     assert [found.labels.tolist() for found in read(stacked, sizes=[SIZE, SIZE])] == [[1], [0, 2]]

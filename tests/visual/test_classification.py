@@ -8,6 +8,7 @@ import pytest
 from hookline.visual.canvas import Picture
 from hookline.visual.classification import Guess, classification_picture, read_guesses, read_labels
 from hookline.visual.colours import RIGHT, WRONG
+from hookline.visual.explanation import Explanation, explanation_picture
 from hookline.visual.render import render
 
 
@@ -35,6 +36,17 @@ def test_sixteen_images_stand_in_a_grid_that_is_about_square():
     image = np.zeros((8, 8, 3), np.uint8)
     pixels = render(classification_picture([image] * 16, [0] * 16, [Guess(0, 1.0)] * 16, "sixteen"))
     assert 0.6 < pixels.shape[0] / pixels.shape[1] < 1.6
+
+
+def test_fewer_targets_or_predictions_than_images_are_named():
+    images = [np.zeros((8, 8, 3), np.uint8)] * 3
+    with pytest.raises(ValueError, match="targets: 1 for 3 images"):
+        classification_picture(images, [1], None, "t")
+    with pytest.raises(ValueError, match="predictions: 2 for 3 images"):
+        classification_picture(images, [1] * 3, [Guess(1, 0.9)] * 2, "t")
+    explanation = Explanation({"map": np.zeros((3, 8, 8))}, [0] * 3, [0.5] * 3)
+    with pytest.raises(ValueError, match="targets: 2 for 3 images"):
+        explanation_picture(images, explanation, [1, 1], [], "t")
 
 
 @pytest.mark.parametrize(

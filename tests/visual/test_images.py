@@ -64,6 +64,7 @@ def test_a_mean_and_std_for_bytes_are_undone_too():
         (-9.0, 40.0, 3, "darkest -9 and brightest 40"),
         (0.0, 1.0, 3, ""),
         (0.0, 255.0, 3, ""),
+        (0.0, 16.0, 1, "darkest 0 and brightest 16"),
     ],
 )
 def test_a_normalisation_is_guessed_and_noted(low, high, channels, note):

@@ -72,8 +72,9 @@ def test_all_kinds_of_masks_mean_the_same(value):
     assert np.array_equal(mask, MASK)
 
 
-def test_pixels_of_no_binary_mask_have_no_class():
-    stack = np.zeros((1, 2, 2, 2), dtype=bool)
+@pytest.mark.parametrize("kind", [bool, np.uint8, np.float32])
+def test_pixels_of_no_binary_mask_have_no_class(kind):
+    stack = np.zeros((1, 2, 2, 2), dtype=kind)
     stack[0, 1, 0, 0] = True
     assert read_masks(stack, 1, "targets")[0].tolist() == [[1, -1], [-1, -1]]
 

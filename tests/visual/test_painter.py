@@ -61,6 +61,20 @@ def test_a_full_queue_drops_pictures_and_says_so_at_the_end(painter, caplog):
     assert caplog.messages == ["3 pictures were dropped, because drawing could not keep up: fast 3"]
 
 
+def test_two_that_were_promised_the_same_place_do_not_wait_for_each_other(painter, caplog):
+    gate, started = threading.Event(), threading.Event()
+    painter.submit("slow", lambda: (started.set(), gate.wait(10)))
+    assert started.wait(10)
+    painter.submit("first", lambda: None)
+    assert painter.has_room("second")
+    assert painter.has_room("third")
+    painter.submit("second", lambda: None)
+    painter.submit("third", lambda: None)  # would wait for the gate
+    gate.set()
+    painter.finish()
+    assert caplog.messages == ["1 pictures were dropped, because drawing could not keep up: third 1"]
+
+
 def test_an_end_in_a_hurry_drops_what_waits(painter, caplog):
     gate, started, done = threading.Event(), threading.Event(), []
     painter.submit("hook", lambda: (started.set(), gate.wait(0.2)))
