@@ -170,7 +170,7 @@ class CheckpointStore:
         return entry
 
     def load(self, which: str | Entry) -> dict[str, Any]:
-        """The content of a checkpoint, on the CPU, after its size and checksum were found right; else CheckpointError."""
+        """The content of a checkpoint, on the CPU; CheckpointError unless its size and checksum, and those of its parts, are right."""
         names = which.names if isinstance(which, Entry) else (which,)
         entry = which if isinstance(which, Entry) else find(which, self.entries())
         problems = []
@@ -178,7 +178,7 @@ class CheckpointStore:
             path = self.directory / name
             try:
                 with open(path, "rb") as file:
-                    problem = _mismatch(file, entry)
+                    problem = _mismatch(file, entry) or self._problem_of_parts(entry)
                     if problem is None:
                         file.seek(0)
                         return deserialize(file, str(path))

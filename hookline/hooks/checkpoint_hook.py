@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from hookline.checkpoint import INEXACT, CheckpointStore, Saver, check_name, is_finite, publish, safe_name
+from hookline.checkpoint import INEXACT, CheckpointStore, Saver, check_name, is_finite, publish, safe_name, with_shards
 from hookline.checkpoint.shards import PREFIX, split
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
@@ -85,6 +85,10 @@ class CheckpointHook(BaseHook):
         self._saved_at = time.monotonic()
         if runner.is_main:
             runner.store.prepare()
+            if self.save_on_exception and runner.parallel.mesh is not None:
+                runner.logger.warning(
+                    "%s: save_on_exception: nothing is saved of a model that is sharded, for which all processes would be needed", self.name
+                )
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         self._due = []  # asked for before the run went back to where the checkpoint was taken
@@ -132,13 +136,13 @@ class CheckpointHook(BaseHook):
             for entry in runner.store.entries():
                 for name in entry.names:
                     if name.startswith(("last.", "best_")):
-                        publish(runner.store.load(name), runner.store.directory / name.removesuffix(".pth"), "pth", keys)
+                        content = with_shards(runner.store.load(name), runner.store.directory)
+                        publish(content, runner.store.directory / name.removesuffix(".pth"), "pth", keys)
 
     def on_exception(self, runner: BaseRunner) -> None:
         self._saver.wait()
-        if (
-            runner.is_main and runner.iter and runner.parallel.mesh is None
-        ):  # for looking at only: it is not the state between two iterations
+        if runner.is_main and runner.iter and runner.parallel.mesh is None:
+            # For looking at only: it is not the state between two iterations.
             runner.store.save(capture(runner), "exception.pth", step=runner.iter, epoch=runner.epoch, tags=[INEXACT])
 
     def cleanup(self, runner: BaseRunner) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from hookline.checkpoint import load_checkpoint
@@ -78,7 +79,7 @@ class EMAHook(BaseHook):
             self._average = WeightAverage(runner.model, self.update_buffers, self.device)
             self.started = self.begin_iter <= 1 and self.begin_epoch <= 1
         if self.resume_from is not None and runner.iter == 0:
-            self._take(load_checkpoint(self.resume_from))
+            self._take(runner.parallel.whole(load_checkpoint(self.resume_from), Path(self.resume_from).parent))
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None

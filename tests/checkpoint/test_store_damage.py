@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 
 from hookline.checkpoint.diff import diff
 from hookline.checkpoint.errors import CheckpointError
+from hookline.checkpoint.loading import load_whole
 from hookline.checkpoint.names import JOURNAL, MANIFEST
 from hookline.checkpoint.store import CheckpointStore
 
@@ -71,7 +73,7 @@ def test_a_flipped_bit_or_a_missing_end_is_found_before_anything_is_loaded(direc
     damage(directory, flips=60, truncations=20)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_thousand_flipped_bits_and_two_hundred_missing_ends_are_found(directory: Path) -> None:
     damage(directory, flips=1000, truncations=200)
 
@@ -85,6 +87,22 @@ def test_a_damaged_manifest_is_made_good_at_the_next_start(directory: Path) -> N
         store.save(content(3), "epoch_3.pth", step=3, epoch=3)
         store.unlock()
         check_nothing_is_lost(directory)
+
+
+@pytest.mark.parametrize("name", ["__0_0.distcp", ".metadata"])
+def test_a_flipped_bit_in_a_part_is_found_before_anything_is_loaded(tmp_path: Path, name: str) -> None:
+    store = CheckpointStore(tmp_path)
+    store.prepare()
+    (tmp_path / "shards_1").mkdir()
+    for part in ("__0_0.distcp", ".metadata"):
+        (tmp_path / "shards_1" / part).write_bytes(bytes(100))
+    parts = store.describe_shards("shards_1")
+    store.save({**content(1), "shards": "shards_1"}, "epoch_1.pth", step=1, epoch=1, links=["last.pth"], parts=parts)
+    assert store.load("last.pth")["shards"] == "shards_1"
+    (tmp_path / "shards_1" / name).write_bytes(bytes(50) + b"\x01" + bytes(49))
+    for use in (store.load, store.verify, lambda name: load_whole(tmp_path / name)):
+        with pytest.raises(CheckpointError, match=rf"last\.pth: shards_1/{re.escape(name)}: damaged: its content does not match"):
+            use("last.pth")
 
 
 def test_swapped_files_are_found(directory: Path) -> None:

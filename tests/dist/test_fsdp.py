@@ -8,10 +8,10 @@ import shutil
 import pytest
 import torch
 
-from hookline.checkpoint import CheckpointError, CheckpointStore
+from hookline.checkpoint import CheckpointError, CheckpointStore, load_whole
 from hookline.cli.main import main
 from tests.dist import jobs
-from tests.dist.processes import run_job
+from tests.dist.processes import Job, run_job
 
 pytestmark = pytest.mark.slow
 OPTIONS = {"adam": True, "batch_size": 8, "max_epochs": 2}
@@ -73,6 +73,23 @@ def test_a_flipped_bit_in_a_shard_is_found(tmp_path, folder):
     latest = store.find_latest()
     assert latest.entry is None
     assert all("checksum" in text for text in latest.skipped)
+    with pytest.raises(CheckpointError, match=r"shards_\w+/.*\.distcp: damaged"):
+        load_whole(tmp_path / "run" / "last.pth")
+
+
+def test_an_average_is_taken_over_and_published_whole_and_what_only_the_main_process_does_waits_for_no_other(tmp_path, folder):
+    average = {"type": "EMAHook", "resume_from": str(folder / "run" / "last.pth"), "momentum": 0.999999, "warm_up": 0}
+    save = {**SAVE, "published_keys": ["state_dict"], "save_best": False, "save_on_exception": True}
+    looking = [{"type": "GradientFlowHook", "frequency": 2}, {"type": "HistogramHook", "interval": 2}]
+    job = Job(2, jobs.train, tmp_path, strategy="fsdp", hooks=[save, average, *looking], **{**OPTIONS, "max_epochs": 1})
+    first, _ = job.results()
+    (published,) = (tmp_path / "run").glob("last-*.pth")
+    before = load_whole(folder / "run" / "last.pth")["ema_state_dict"]
+    assert close(torch.load(published, weights_only=True)["state_dict"], before)
+    assert not close(first["weights"], before)
+    assert "save_on_exception: nothing is saved of a model that is sharded" in job.output(0)
+    drawn = {path.relative_to(tmp_path / "run" / "visualizations").parts[1] for path in (tmp_path / "run").rglob("*.png")}
+    assert {"step_000002.png", "histograms", "history", "history_largest"} <= drawn
 
 
 def test_metadata_that_names_anything_else_is_refused(tmp_path):
