@@ -105,7 +105,7 @@ def _train(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="with --nproc: start them anew so often if one fails, from the last checkpoint",
+        help="with --nproc: how many times to start them again, from the last checkpoint, if one fails",
     )
 
 

@@ -43,6 +43,17 @@ This page is made from `hookline/engine/sites.py` by `python -m hookline.cli.doc
 ```
 
 A seam is the gap between two iterations or epochs. What hooks asked for is done there, in this order: validate, save, stop.
+A save is the snapshot, `before_save_checkpoint`, the writers, `after_save_checkpoint`. After an error every hook's `on_exception` comes,
+then its `cleanup`, and neither `after_train` nor `after_run`. `runner.test()` has no training in it:
+
+```
+before_run
+before_test, before_test_epoch, (before_test_iter, after_test_iter)*, after_test_epoch, after_test
+after_run
+cleanup
+```
+
+![the loop with its sites and seams](images/loop.svg)
 
 ## All sites
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.cli.docs_schedules import has_schedule, schedule_caption
-from hookline.cli.docs_words import EXAMPLES, GROUPS, IN_PYTHON, MEANINGS, MORE_STATE, OTHERS, PICTURES, STATE
+from hookline.cli.docs_words import BY_ITSELF, EXAMPLES, GROUPS, IN_PYTHON, MEANINGS, MORE_STATE, OTHERS, PICTURES, STATE
 from hookline.cli.hooks import REQUIRED, default_of, doc_of, example, shown, sites_of, type_of
 from hookline.cli.output import priority_label
 from hookline.config.hook_list import short_name
@@ -129,6 +129,7 @@ def _how_it_gets_there(cls: type[BaseHook]) -> str:
     lines = []
     if cls.__name__ in DEFAULT_HOOKS:
         lines.append(f"It is in every run; one that you give replaces it, and `drop_hooks: [{cls.__name__}]` leaves it out.")
+    lines += [BY_ITSELF[cls.__name__]] if cls.__name__ in BY_ITSELF else []
     base = next((base for base in cls.__mro__[1:] if base in hook_classes()), None)
     if base is not None:
         lines.append(f"It extends [{base.__name__}]({page_name(base)}): what that does it does too, unless this page says otherwise.")

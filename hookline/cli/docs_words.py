@@ -105,6 +105,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "WandbHook": {"project": "digits", "name": "cnn", "log_model": True},
 }
 
+# Hooks that a run gets by itself when it needs them.
+BY_ITSELF = {
+    "ParamSchedulerHook": "You need not list it: runs with a `scheduler` have it, unless another hook steps that.",
+    "UnevenBatchHook": "You need not list it: runs of several processes have it.",
+}
+
 # How a hook that a config cannot describe is made.
 IN_PYTHON = {"LambdaHook": "LambdaHook(after_epoch=lambda epoch, metrics: print(epoch, metrics))"}
 
@@ -174,6 +180,7 @@ MEANINGS = {
     "MLflowHook.tags": "Tags of the MLflow run.",
     "MemoryProfilerHook.log_cpu": "Record the memory of the process.",
     "MemoryProfilerHook.log_gpu": "Record the memory of the GPU, where training is on one.",
+    "NeptuneHook.interval": "Record scalars every so many iterations, and after each validation.",
     "OneCycleLrUpdaterHook.div_factor": "It begins at `max_lr / div_factor`.",
     "OneCycleLrUpdaterHook.final_div_factor": "It ends at so many times less than it began.",
     "OneCycleLrUpdaterHook.total_steps": "The length of the cycle; that of the run if null.",
@@ -264,10 +271,13 @@ STATE = {
     "best": "a copy of the best weights, with `restore_best_weights`",
     "best_epoch": "the epoch of the best validation",
     "best_score": "the best value of the metric so far",
+    "counted": "how many iterations there were when it counted last",
     "history": "what it has seen so far, from which it draws or tells",
     "judged_at": "the iteration of the last validation that was counted, so that none is counted twice",
     "kept": "the numbered files that are there, oldest first",
+    "largest": "the largest gradients so far, as `history` has their means",
     "last_score": "the latest value of the metric",
+    "looked": "the iteration that was looked at last",
     "lr_cut": "all cuts of the learning rate together",
     "recent": "the losses of the window",
     "run_id": "which run of the tracker this is, so that a resumed one goes on in it",

@@ -15,7 +15,7 @@ The loop, with every site in its place (a seam is where requests are honoured: v
             optimize                             backward, after_backward, step, after_optimizer_step
             after_train_iter
             iter += 1
-            -- seam --                           validation and saving happen here, if asked for
+            -- seam --                           validation and saving (before_save_checkpoint, after_save_checkpoint), if asked for
         after_train_epoch
         [before_val, before_val_epoch, (before_val_iter, after_val_iter)*, after_val_epoch, after_val]
         after_epoch
@@ -23,6 +23,7 @@ The loop, with every site in its place (a seam is where requests are honoured: v
         -- seam --
     after_train
     after_run
+    on_exception                                 only after an error, instead of the two above
     cleanup                                      always, also after a failure
 """
 

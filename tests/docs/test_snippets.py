@@ -1,11 +1,13 @@
 """Every snippet in the documents runs.
 
 Blocks of a page share a directory and, if they are Python, a namespace. ```python is executed; ```python and ```yaml that begin
-with `# file: NAME` are written there instead; `$ hookline …` and `$ python NAME …` lines of ```console blocks are run.
+with `# file: NAME` are written there instead; any other ```yaml is a part of a config and is checked as that; ```toml is parsed;
+`$ hookline …` and `$ python NAME …` lines of ```console blocks are run.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import runpy
 import shlex
@@ -16,6 +18,12 @@ from pathlib import Path
 import pytest
 
 from hookline.cli.main import main
+from hookline.config import load_config, validate
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -28,6 +36,7 @@ PAGES = [
 DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"# file: (\S+)\n")
+MINIMAL = {"model": "mlp", "dataset": "digits", "training": {"epochs": 1}}
 
 
 def name_of(page: Path) -> str:
@@ -56,9 +65,34 @@ def run_block(language: str, text: str, page: Path, namespace: dict) -> None:
         Path(file[1]).write_text(text, encoding="utf-8")
     elif language == "python":
         exec(compile(text, page.name, "exec"), namespace)  # noqa: S102  # our own documents
+    elif language == "yaml":
+        check_part(text)
+    elif language == "toml":
+        tomllib.loads(text)
     elif language == "console":
         for line in re.findall(r"^\$ ((?:hookline|python) .*)$", text, re.MULTILINE):
             run_command(shlex.split(line, comments=True))
+
+
+def check_part(text: str) -> None:
+    """A part of a config is right if it is in a config that has all the rest."""
+    Path("part.yaml").write_text(text, encoding="utf-8")
+    given = {**MINIMAL, **load_config("part.yaml")}
+    given["hooks"] = [hook for hook in given.get("hooks", []) if is_here(hook)]
+    assert [str(problem) for problem in validate(given)] == [], text
+
+
+def is_here(hook: str | dict) -> bool:
+    """Whether the package of a hook of another framework is installed; of ours, all are here."""
+    package, dot, _ = (hook if isinstance(hook, str) else hook["type"]).partition(".")
+    return not dot or importlib.util.find_spec(package) is not None
+
+
+def test_a_part_of_a_config_with_a_mistake_is_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_part("hooks: [{type: EMAHook, momentum: 0.99}]")
+    with pytest.raises(AssertionError, match="momentun"):
+        check_part("hooks: [{type: EMAHook, momentun: 0.99}]")
 
 
 def run_command(words: list[str]) -> None:

@@ -54,7 +54,7 @@ class CountCalls(BaseHook):
             self.calls[Path(frame.f_code.co_filename).name, frame.f_code.co_name] += 1
 
 
-def test_a_quiet_step_with_the_default_hooks_makes_at_most_25_calls_with_2_frames_above_forward(tmp_path):
+def test_a_quiet_step_with_the_default_hooks_makes_about_a_dozen_calls_with_2_frames_above_forward(tmp_path):
     model, counter = Watched(), CountCalls()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     runner = Runner(
@@ -63,5 +63,5 @@ def test_a_quiet_step_with_the_default_hooks_makes_at_most_25_calls_with_2_frame
     )  # fmt: skip
     runner.train()
     calls = Counter(counter.calls)
-    assert 5 < sum(calls.values()) <= 25, calls
+    assert 5 < sum(calls.values()) <= 14, calls
     assert len(model.frames) == 2, model.frames
