@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import logging
 import time
 
@@ -73,7 +74,7 @@ def test_a_hook_that_is_slow_between_iterations_is_named_at_the_end(tmp_path, ca
 
     make_runner(tmp_path, Slowly(), train_loader=batches(8), max_epochs=1).train()
     (message,) = [message for message in caplog.messages if "hook_budget" in message]
-    assert message.startswith("Slowly at after_train_epoch took 1.1 s")
+    assert re.match(r"Slowly at after_train_epoch took [1-9]\.\d s", message)
 
 
 @pytest.mark.parametrize("given_, share", [("5%", 0.05), (0.05, 0.05), ("0.5 %", 0.005), (1, 1.0), ("100%", 1.0)])
