@@ -1,9 +1,9 @@
 """Kill a random worker of a job again and again, let torchrun start it anew, and compare the end with a job that was left alone.
 
-    python scripts/kill_workers.py [--kills 30] [--seed 0]
+    python scripts/kill_workers.py [--kills 30] [--seed 0] [--epochs 150]
 
 Two real processes under `hookline train --nproc 2 --max-restarts …`, with dropout, shuffling and averaged weights. Exit code 1
-if the job fails or ends differently.
+if the job fails, ends differently, or was over before all kills were done.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ def start(folder: Path, name: str, restarts: int) -> subprocess.Popen[bytes]:
 
 
 def workers(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
+    """The processes that train. The command starts torchrun, and that starts them: they alone have a rank."""
     try:
-        return [child for child in psutil.Process(job.pid).children() if "hookline" in " ".join(child.cmdline())]
-    except psutil.Error:
+        return [worker for launcher in psutil.Process(job.pid).children() for worker in launcher.children() if "RANK" in worker.environ()]
+    except psutil.Error:  # one of them ended while we looked
         return []
 
 
@@ -116,6 +117,9 @@ def main() -> int:
         print(f"{len(killer.killed)} kills, exit code {code}")
         if code != 0:
             print((folder / "killed.txt").read_text()[-3000:])
+            return 1
+        if killer.left:
+            print(f"the job was over before {killer.left} of {arguments.kills} kills: this shows nothing, give it more --epochs")
             return 1
         first, second = (load_checkpoint(folder / name / "last.pth") for name in ("alone", "killed"))
         differences = [text for text in diff(first, second) if not text.startswith(OF_TIME)]

@@ -6,6 +6,7 @@ import atexit
 import os
 import re
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -16,7 +17,6 @@ from hookline.dist.meeting import Launch, meet
 from hookline.dist.world import World, current_world
 from hookline.errors import HooklineError
 
-MEETING = "HOOKLINE_MEETING"  # the name of this start of the job, another one after each restart
 COLLECTIVE_TIMEOUT = timedelta(minutes=30)  # the watch is there long before
 
 
@@ -46,8 +46,7 @@ def connect() -> World:
     if torch.cuda.is_available():
         backend = "cpu:gloo,cuda:nccl"
         torch.cuda.set_device(launch.local_rank % torch.cuda.device_count())
-    store, os.environ[MEETING] = meet(launch)
-    dist.init_process_group(backend, store=store, rank=launch.rank, world_size=launch.size, timeout=COLLECTIVE_TIMEOUT)
+    dist.init_process_group(backend, store=meet(launch), rank=launch.rank, world_size=launch.size, timeout=COLLECTIVE_TIMEOUT)
     atexit.register(disconnect)
     return current_world()
 
@@ -59,9 +58,20 @@ def disconnect() -> None:
         dist.destroy_process_group()
 
 
-def restarts(environ: Mapping[str, str] = os.environ) -> int:
-    """How often torchrun has already started this job anew after a failure."""
-    return int(environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+def started_before(world: World) -> float | None:
+    """When torchrun first started this job, in seconds of the clock, if it has started it anew since; the same on all processes.
+
+    Its count of restarts is that of one machine: the others may have none, and a machine that replaces another begins at 0. Its
+    store is that of all, where it is shared, and outlives the processes.
+    """
+    anew = any(count != "0" for count in world.gather_text(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")))
+    now, first = str(time.time()), "0" if anew else ""
+    if world.is_main and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)  # type: ignore[attr-defined]
+        noted = store.compare_set(f"hookline/started/{os.environ.get('TORCHELASTIC_RUN_ID', '')}", "", now).decode()
+        first = noted if noted != now else first
+    first = world.main_says(first)
+    return float(first) if first else None
 
 
 def tell_torchrun(error: BaseException) -> None:

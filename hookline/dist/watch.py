@@ -9,22 +9,23 @@ import faulthandler
 import json
 import logging
 import os
+import secrets
 import sys
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, TimeoutError
 from typing import Any, NamedTuple
 
 import torch.distributed as dist
 
-from hookline.dist.launch import MEETING
 from hookline.dist.world import World
 
 log = logging.getLogger("hookline")
 
-BEAT = 1.0  # seconds between two looks
+BEAT = 0.5  # seconds between two looks
 SILENT = 5.0  # seconds after which a process that tells nothing is taken for stopped or gone
+GRACE = 2.5  # seconds in which an error of a collective finds its cause; a dead process is to end all within five
+DEAD = 1.5  # seconds without a word that make a process that cause: three beats, and long over when the grace is
 
 
 class Place(NamedTuple):
@@ -33,159 +34,215 @@ class Place(NamedTuple):
     progress: list[int]  # something that changes as long as it gets on
     text: str  # `iteration 12, OptimizerHook at optimize`
     waiting: bool  # whether it is in a collective, where it may wait for others
+    lines: str  # which call of a collective that is
+
+    def same(self, other: Place) -> bool:
+        """Whether nothing has happened between the two, or, of two processes, whether they wait for the same thing."""
+        if self.progress != other.progress or self.waiting != other.waiting:
+            return False
+        return not self.waiting or self.lines == other.lines
 
 
 class Seen(NamedTuple):
-    """What is known of a process, and since when."""
+    """What is known of a process: what it told last, when that was, and since when it is where it is."""
 
     beat: int
     place: Place
     heard: float
-    moved: float
+    since: float
 
 
 class Watch:
-    """Tells the others where this process is, once a second, and ends it with a message when one of them keeps it waiting."""
+    """Tells the others where this process is, and ends it with a message when one of them keeps it waiting.
 
-    def __init__(self, world: World, where: Callable[[], Place], timeout: float) -> None:
+    `where` says where this process is now, or where an error was raised. One thread talks to the store in which the processes
+    leave their notes, another one judges what is known: it is still there when the store hangs with the process that has it.
+    """
+
+    def __init__(self, world: World, where: Callable[[BaseException | None], Place], timeout: float) -> None:
         self._world, self._where, self._timeout = world, where, timeout
         self._patience = min(SILENT, timeout / 2)
         self._store = dist.TCPStore(  # type: ignore[attr-defined]
             os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False
         )
-        self._prefix = f"hookline/{os.environ.get(MEETING, '')}"
+        self._host = "torchrun" if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True" else "process 0"  # who has the store
+        # A name of its own for every run: torchrun's store outlives a restart, and what the dead have told must not end the living.
+        self._prefix = f"hookline/{world.main_says(secrets.token_hex(8))}"
         self._seen: dict[int, Seen] = {}
         self._beats = 0
-        self._stopped = threading.Event()
-        self._beat()
+        self._raised: BaseException | None = None  # the error with which this process is about to end
+        self._ending = False  # whether this process ends by itself, with an error
+        self._to_tell: str | None = None
+        self._failure: str | None = None  # what another process has told
+        self._answered = time.monotonic()
+        self._lost = False  # whether the store is gone
+        self._hurry, self._stopped = threading.Event(), threading.Event()
+        self._tell_place()
         world.barrier()  # so that everyone has told something when the first one looks
-        self._thread = threading.Thread(target=self._run, name="hookline-watch", daemon=True)
-        self._thread.start()
+        self._talker = threading.Thread(target=self._talk, name="hookline-watch-talk", daemon=True)
+        self._judge = threading.Thread(target=self._judge_all, name="hookline-watch", daemon=True)
+        for thread in (self._talker, self._judge):
+            thread.start()
 
     def stop(self) -> None:
         self._stopped.set()
-        self._thread.join(2 * BEAT)
-        self._set(self._world.rank, {"beat": -1})  # gone, and all is well
+        self._hurry.set()
+        self._talker.join(self._patience)
+        self._judge.join(self._patience)
+        if self._to_tell is not None and self._host == f"process {self._world.rank}":
+            time.sleep(2 * BEAT)  # the store goes with this process, and the others shall have read what it told
 
     def tell_failure(self, error: BaseException) -> None:
         """Let the others know that this process ends with an error; the first one to say so is the cause."""
-        text = f"process {self._world.rank} failed: {type(error).__name__}: {error}"
-        self._store.compare_set(f"{self._prefix}/failed", "", text[:2000])
+        self._to_tell = f"process {self._world.rank} failed: {type(error).__name__}: {error}"[:2000]
 
     def cause_elsewhere(self, error: BaseException) -> str | None:
         """What happened to another process, if this one's error only follows from that; None if it is its own."""
-        deadline = time.monotonic() + (self._patience + 2 * BEAT if _in_collective(error) else 0.0)
-        while True:
-            failed = self._failure()
-            if failed is not None and not failed.startswith(f"process {self._world.rank} "):
-                return failed
-            silent = self._silent() if time.monotonic() > deadline - 2 * BEAT else []
-            if silent:
-                return f"{_processes(silent)} answered no more: killed, stopped, or its machine is gone"
-            if failed is not None or time.monotonic() >= deadline:
-                return None
-            time.sleep(BEAT / 4)
+        started, own = time.monotonic(), self._where(error)
+        self._raised, self._ending = error, True
+        self._hurry.set()
+        while own.waiting and self._failure is None and not self._lost and time.monotonic() - started < GRACE:
+            time.sleep(BEAT / 10)
+        if own.waiting and self._failure is None:
+            self._to_tell = self._cause(own)
+        self._raised = None
+        return self._failure or self._to_tell
 
-    def _run(self) -> None:
-        moved, progress, executor = time.monotonic(), self._where().progress, ThreadPoolExecutor(1, "hookline-watch-round")
-        while not self._stopped.wait(min(BEAT, self._timeout / 4)):
-            here = self._where()
-            if here.progress != progress:
-                moved, progress = time.monotonic(), here.progress
-            try:
-                executor.submit(self._round).result(self._patience)
-            except TimeoutError:  # where the processes meet; without torchrun that is the main one
-                if here.waiting and time.monotonic() - moved > self._timeout:
-                    self._end(f"the main process answered no more; nothing moved for {self._timeout:.0f} s. Here: {here.text}", None)
-            except (RuntimeError, OSError):  # the store is gone, and the job with it
-                return
+    def _cause(self, own: Place) -> str | None:
+        """Why a collective failed, if another process was the reason."""
+        known = self._known()
+        silent, left = self._silent(known, DEAD), self._left(known)
+        if self._hangs(DEAD):  # nobody can be heard then
+            silent = []
+        if silent or (self._hangs(DEAD) and not left):
+            return f"{_processes(silent) if silent else self._host} answered no more: killed, stopped, or its machine is gone"
+        if left:
+            return f"{_processes(left)} ended its run before the others"
+        if all(seen.place.waiting for _, seen in known) and not all(seen.place.same(own) for _, seen in known):
+            return f"the processes met at different places: {_places(known)}"
+        return None
 
-    def _round(self) -> None:
-        self._beat()
-        self._look()
-        self._judge()
+    # Talking: what this process tells, and what it hears.
 
-    def _beat(self) -> None:
+    def _talk(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                self._tell_place()
+                self._tell_failure()
+                self._listen()
+                self._answered = time.monotonic()
+                self._hurry.wait(min(BEAT, self._timeout / 8))
+                if self._hurry.is_set():
+                    self._stopped.wait(BEAT / 5)
+            self._tell_failure()
+            self._set(self._world.rank, {"beat": -1})  # gone, and all is told
+        except (RuntimeError, OSError):  # the store is gone, with whoever had it
+            self._lost = True
+
+    def _tell_place(self) -> None:
         self._beats += 1
-        self._set(self._world.rank, {"beat": self._beats, "place": self._where()})
+        place = self._where(self._raised)
+        self._note(self._world.rank, self._beats, place)
+        self._set(self._world.rank, {"beat": self._beats, "place": place})
 
-    def _look(self) -> None:
-        now = time.monotonic()
-        for rank in range(self._world.size):
-            told = json.loads(self._store.get(f"{self._prefix}/{rank}"))
+    def _tell_failure(self) -> None:
+        if self._to_tell is not None:
+            self._store.compare_set(f"{self._prefix}/failed", "", f"{self._world.rank} {self._to_tell}")
+
+    def _listen(self) -> None:
+        others = [rank for rank in range(self._world.size) if rank != self._world.rank]
+        for rank, note in zip(others, self._store.multi_get([f"{self._prefix}/{rank}" for rank in others]), strict=True):
+            told = json.loads(note)
             if told["beat"] < 0:
                 self._seen.pop(rank, None)
-                continue
-            place, before = Place(*told["place"]), self._seen.get(rank)
-            heard = now if before is None or told["beat"] != before.beat else before.heard
-            moved = now if before is None or place.progress != before.place.progress else before.moved
-            self._seen[rank] = Seen(told["beat"], place, heard, moved)
+            else:
+                self._note(rank, told["beat"], Place(*told["place"]))
+        if self._store.check([f"{self._prefix}/failed"]):
+            by, _, text = self._store.get(f"{self._prefix}/failed").decode().partition(" ")
+            self._failure = text if by != str(self._world.rank) else None
 
-    def _judge(self) -> None:
-        """End this process if it, or another, has been waiting for too long."""
-        now = time.monotonic()
-        failed = self._failure()
-        if failed is not None and not failed.startswith(f"process {self._world.rank} "):
-            self._stopped.wait(self._patience)  # the main thread will most likely notice by itself
-            if not self._stopped.is_set():
-                self._end(f"{failed}; this process ends too", None)
-        waiting = [rank for rank, seen in self._known() if seen.place.waiting and now - seen.moved > self._timeout]
-        if waiting:
-            self._end(*self._verdict(waiting))
-
-    def _verdict(self, waiting: list[int]) -> tuple[str, list[int]]:
-        """Whom the others wait for, in words and by rank."""
-        silent = self._silent()
-        busy = [rank for rank, seen in self._known() if not seen.place.waiting and rank not in silent]
-        guilty = silent or busy or [rank for rank, _ in self._known()]
-        places = "; ".join(f"process {rank}: {seen.place.text}" for rank, seen in self._known())
-        seconds = f"{self._timeout:.0f} s"
-        if silent:
-            verdict = f"{_processes(silent)} answered no more (stopped, or its machine is gone)"
-        elif busy:
-            verdict = f"{_processes(busy)} did not come to where the others wait"
-        else:
-            verdict = "the processes wait for each other at different places"
-        return f"{verdict}; nothing moved for {seconds}. Where they are: {places}", guilty
-
-    def _known(self) -> list[tuple[int, Seen]]:
-        """What is known by rank; a copy, for the main thread looks too when it fails."""
-        return sorted(self._seen.copy().items())
-
-    def _silent(self) -> list[int]:
-        self._look()
-        now = time.monotonic()
-        return [rank for rank, seen in self._known() if rank != self._world.rank and now - seen.heard > self._patience]
-
-    def _end(self, text: str, guilty: list[int] | None) -> None:
-        """Out of here, at once: the main thread may never come back."""
-        log.error("%s", text)
-        silent = self._silent()
-        spokesman = min((rank for rank, _ in self._known() if rank not in silent), default=0)
-        if self._world.rank == spokesman or guilty is None:
-            print(f"hookline: {text}", file=sys.stderr)
-        if guilty is not None and self._world.rank in guilty:
-            faulthandler.dump_traceback()
-        for handler in log.handlers:
-            handler.flush()
-        sys.stderr.flush()
-        time.sleep(2 * BEAT)  # so that the others come to the same verdict before their turn
-        os._exit(1)
-
-    def _failure(self) -> str | None:
-        key = f"{self._prefix}/failed"
-        return self._store.get(key).decode() if self._store.check([key]) else None
+    def _note(self, rank: int, beat: int, place: Place) -> None:
+        now, before = time.monotonic(), self._seen.get(rank)
+        heard = before.heard if before is not None and before.beat == beat else now
+        since = before.since if before is not None and before.place.same(place) else now
+        self._seen[rank] = Seen(beat, place, heard, since)
 
     def _set(self, rank: int, content: dict[str, Any]) -> None:
         self._store.set(f"{self._prefix}/{rank}", json.dumps(content))
 
+    # Judging: from what is known alone, for the store may hang.
 
-def _in_collective(error: BaseException) -> bool:
-    """Whether an error came out of torch.distributed, or of a backward pass, which is where gradients are exchanged."""
-    trace, inner = error.__traceback__, ""
-    while trace is not None:
-        inner, trace = trace.tb_frame.f_code.co_filename, trace.tb_next
-    return f"torch{os.sep}distributed" in inner or f"torch{os.sep}autograd" in inner
+    def _judge_all(self) -> None:
+        while not self._stopped.wait(min(BEAT, self._timeout / 8)):
+            self._note(self._world.rank, self._beats, self._where(self._raised))
+            if self._failure is not None and not self._ending:
+                self._stopped.wait(self._patience)  # the main thread most likely notices by itself
+                if not self._ending and not self._stopped.is_set():
+                    self._end(f"{self._failure}; this process ends too", speaks=True, guilty=False)
+            verdict = self._verdict()
+            if verdict is not None and not self._stopped.is_set():
+                text, guilty = verdict
+                known = self._known()
+                silent = self._silent(known, self._patience)
+                speaks = self._world.rank == min(rank for rank, _ in known if rank not in silent)
+                self._end(text, speaks=speaks, guilty=self._world.rank in guilty)
+
+    def _verdict(self) -> tuple[str, list[int]] | None:
+        """Whom the others wait for, in words and by rank; None as long as anyone gets on, or nobody waits."""
+        now, known = time.monotonic(), self._known()
+        if self._hangs(self._patience):
+            own = self._seen[self._world.rank]
+            if not own.place.waiting or now - own.since <= self._timeout:
+                return None
+            return f"{self._host} answered no more; nothing moved for {self._timeout:.0f} s. Here: {own.place.text}", []
+        if any(now - seen.since <= self._timeout for _, seen in known) or not any(seen.place.waiting for _, seen in known):
+            return None
+        silent, left = self._silent(known, self._patience), self._left(known)
+        busy = [rank for rank, seen in known if not seen.place.waiting and rank not in silent]
+        if silent:
+            verdict = f"{_processes(silent)} answered no more (stopped, or its machine is gone)"
+        elif busy:
+            verdict = f"{_processes(busy)} did not come to where the others wait"
+        elif left:
+            verdict = f"{_processes(left)} ended its run before the others"
+        elif not all(seen.place.same(known[0][1].place) for _, seen in known):
+            verdict = "the processes wait for each other at different places"
+        else:
+            return None  # together in one collective, or in one backward pass: it takes long, but nobody is missing
+        guilty = silent or busy or [rank for rank, _ in known]
+        return f"{verdict}; nothing moved for {self._timeout:.0f} s. Where they are: {_places(known)}", guilty
+
+    def _known(self) -> list[tuple[int, Seen]]:
+        """What is known by rank; a copy, for another thread may be listening."""
+        return sorted(self._seen.copy().items())
+
+    def _silent(self, known: list[tuple[int, Seen]], seconds: float) -> list[int]:
+        now = time.monotonic()
+        return [rank for rank, seen in known if rank != self._world.rank and now - seen.heard > seconds]
+
+    def _left(self, known: list[tuple[int, Seen]]) -> list[int]:
+        return [rank for rank in range(self._world.size) if rank not in dict(known)]
+
+    def _hangs(self, seconds: float) -> bool:
+        """Whether the store answers no more: nothing is known of the others then."""
+        return self._lost or time.monotonic() - self._answered > seconds
+
+    def _end(self, text: str, speaks: bool, guilty: bool) -> None:
+        """Out of here, at once: the main thread may never come back."""
+        log.error("%s", text)
+        if speaks:
+            print(f"hookline: {text}", file=sys.stderr)
+        if guilty:
+            faulthandler.dump_traceback()
+        for handler in log.handlers:
+            handler.flush()
+        sys.stderr.flush()
+        time.sleep(4 * BEAT)  # so that the others come to the same verdict, and not to see this process gone
+        os._exit(1)
+
+
+def _places(known: list[tuple[int, Seen]]) -> str:
+    return "; ".join(f"process {rank}: {seen.place.text}" for rank, seen in known)
 
 
 def _processes(ranks: list[int]) -> str:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import traceback
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from hookline.dist.watch import Place, Watch
 from hookline.engine.hook import BaseHook
@@ -14,30 +16,80 @@ from hookline.engine.hook import BaseHook
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
 
-# Files in which a process waits for the others: collectives, and the backward pass, where gradients are exchanged.
-WAITING = (f"torch{os.sep}distributed{os.sep}", f"torch{os.sep}autograd{os.sep}graph")
+# Files from which a process waits for the others, if it is there that it has left Python: collectives, the backward pass, where
+# gradients are exchanged, and DDP's forward, which hands buffers over. A model's own layers below DDP are work, and no waiting.
+WAITING = tuple(os.path.join("torch", *parts) for parts in (("distributed", ""), ("autograd", "graph"), ("nn", "parallel", "")))
+THROUGH = os.path.join("torch", "_ops.py")  # the way into operators, collectives among them
+ENGINE = os.path.dirname(__file__) + os.sep
+# What is under way where no hook is, by files that are on the stack.
+PHASES = {
+    os.path.join("torch", "utils", "data", ""): "data loader",
+    os.path.join("hookline", "data", ""): "data loader",
+    os.path.join("torch", "nn", "modules", "module.py"): "forward",
+    os.path.join("torch", "nn", "parallel", ""): "forward",
+}
 
 
 def start_watch(runner: BaseRunner) -> Watch | None:
     """Watch the other processes of a run, and be watched; None where there are none."""
     if runner.world.size == 1 or "MASTER_ADDR" not in os.environ:
         return None
-    return Watch(runner.world, here(runner, threading.get_ident()), runner.parallel.strategy.timeout)
+    return Watch(runner.world, where(runner, threading.get_ident()), runner.parallel.strategy.timeout)
 
 
-def here(runner: BaseRunner, thread: int) -> Callable[[], Place]:
-    """A function that says where the run is, for another thread."""
+def where(runner: BaseRunner, thread: int) -> Callable[[BaseException | None], Place]:
+    """A function that says, for any thread, where the run is that goes on in one, or where an error was raised in it."""
 
-    def place() -> Place:
-        frame: Any = sys._current_frames().get(thread)
-        waiting, inside = False, ""
-        while frame is not None:
-            waiting = waiting or any(part in frame.f_code.co_filename for part in WAITING)
-            owner, name = frame.f_locals.get("self"), frame.f_code.co_name
-            if isinstance(owner, BaseHook) and owner.site_aliases.get(name, name) in runner.sites.plan:
-                inside = f", {owner.name} at {owner.site_aliases.get(name, name)}"
-            frame = frame.f_back
+    def place(error: BaseException | None = None) -> Place:
+        frames = list(_stack(sys._current_frames().get(thread)) if error is None else _raised(error))
+        inner = next((frame.f_code.co_filename for frame, _ in frames if not frame.f_code.co_filename.endswith(THROUGH)), "")
         progress = [runner.iter, runner.epoch, runner.batch_idx, runner.optimizer_steps]
-        return Place(progress, f"epoch {runner.epoch + 1}, iteration {runner.iter + 1}{inside}", waiting)
+        text = f"epoch {runner.epoch + 1}, iteration {runner.iter + 1}{_doing(frames, runner)}"
+        return Place(progress, text, any(part in inner for part in WAITING), _lines(frames, runner))
 
     return place
+
+
+Frames = list[tuple[FrameType, int]]  # each with its line, the innermost first
+
+
+def _stack(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
+    while frame is not None:
+        yield frame, frame.f_lineno or 0
+        frame = frame.f_back
+
+
+def _raised(error: BaseException) -> Frames:
+    return list(traceback.walk_tb(error.__traceback__))[::-1]
+
+
+def _doing(frames: Frames, runner: BaseRunner) -> str:
+    """The innermost hook and its site, for one hook may call others; else what the loop does; else nothing."""
+    phase = ""
+    for frame, _ in frames:
+        hook = _hook_at(frame, runner)
+        if hook:
+            return f", {hook}"
+        phase = next((f", {name}" for part, name in PHASES.items() if part in frame.f_code.co_filename), phase)
+    return phase
+
+
+def _lines(frames: Frames, runner: BaseRunner) -> str:
+    """The lines from where it is up to the hook, or the part of the loop, that it belongs to: what tells two collectives apart."""
+    lines = []
+    for frame, line in frames:
+        lines.append(f"{os.path.basename(frame.f_code.co_filename)}:{line}")
+        if frame.f_code.co_filename.startswith(ENGINE) or _hook_at(frame, runner):
+            break
+    return " ".join(lines)
+
+
+def _hook_at(frame: FrameType, runner: BaseRunner) -> str:
+    name, plan = frame.f_code.co_name, runner.sites.plan
+    if name not in plan and not any(name in hook.site_aliases for hook in runner.hooks):
+        return ""  # before its variables are asked for: who does that keeps them, large tensors too, until the frame is left
+    owner = frame.f_locals.get("self")
+    if not isinstance(owner, BaseHook):
+        return ""
+    site = owner.site_aliases.get(name, name)
+    return f"{owner.name} at {site}" if site in plan else ""

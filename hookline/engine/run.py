@@ -53,7 +53,7 @@ class Run:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         runner = self._runner
         runner.costs.drop()  # an iteration that failed is not measured
-        cause = self._end_watch(error)
+        cause = self._cause_elsewhere(error)
         try:
             if error is not None:
                 self._annotate(error)
@@ -61,6 +61,7 @@ class Run:
                 self._call_isolated("on_exception", error)
             first_failure = self._call_isolated("cleanup", error)
         finally:
+            self._end_watch(error if cause is None else None)
             runner.running = False
             runner.exception = None
             for signum, handler in self._old_handlers.items():
@@ -72,20 +73,19 @@ class Run:
         if error is None and self._signals:
             raise Interrupted(self._signals[0])
 
-    def _end_watch(self, error: BaseException | None) -> str | None:
+    def _cause_elsewhere(self, error: BaseException | None) -> str | None:
         """What happened to another process, if that is why this one fails."""
-        if self._watch is None:
+        if self._watch is None or error is None or isinstance(error, Interrupted):
             return None
-        cause = None
-        try:
-            if error is not None and not isinstance(error, Interrupted):
-                cause = self._watch.cause_elsewhere(error)
-                if cause is None:
-                    self._watch.tell_failure(error)
-            self._watch.stop()
-        except (RuntimeError, OSError):  # the processes' meeting point is gone with the job
-            pass
-        return cause
+        return self._watch.cause_elsewhere(error)
+
+    def _end_watch(self, error: BaseException | None) -> None:
+        """Leave the others' sight, when all is tidy here: with an error of this process's own they end as soon as they are told."""
+        if self._watch is None:
+            return
+        if error is not None and not isinstance(error, Interrupted):
+            self._watch.tell_failure(error)
+        self._watch.stop()
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         """The first signal asks for a clean end at the next seam, a second one ends the run here and now."""

@@ -96,6 +96,10 @@ class Trouble(BaseHook):
             if self._kind == "elsewhere":
                 runner.world.barrier()
 
+    def cleanup(self, runner: Any) -> None:
+        if self._kind == "error" and runner.world.rank == self._rank:
+            time.sleep(4)
+
 
 def train_part(folder: Path, stop_at: int | None = None, **options: Any) -> dict[str, Any]:
     """Train, on all of the data or until one process asks to stop; what each saw, and where it stopped."""
@@ -113,8 +117,28 @@ def train_part(folder: Path, stop_at: int | None = None, **options: Any) -> dict
     }
 
 
-def train_with_trouble(folder: Path, kind: str, rank: int, iteration: int, timeout: float) -> None:
-    runner(folder, hooks=[Trouble(kind, rank, iteration)], strategy={"type": "ddp", "timeout": timeout}).train()
+def train_with_trouble(folder: Path, kind: str, rank: int, iteration: int, timeout: float, **options: Any) -> None:
+    runner(folder, hooks=[Trouble(kind, rank, iteration)], strategy={"type": "ddp", "timeout": timeout}, **options).train()
+
+
+class Unequal:
+    """A loader that says nothing of its length, which is not the same on all processes."""
+
+    def __iter__(self) -> Any:
+        inputs, targets = data(8).tensors
+        return iter([(inputs, targets)] * (7 if os.environ["RANK"] == "0" else 5))
+
+
+def train_unequally(folder: Path, timeout: float) -> None:
+    runner(folder, train_loader=Unequal(), strategy={"type": "ddp", "timeout": timeout}).train()
+
+
+def restarted_on(folder: Path, rank: int) -> float | None:
+    """When the job was started first, as all know it where one machine's torchrun has started its processes anew."""
+    from hookline.dist import connect, started_before
+
+    os.environ["TORCHELASTIC_RESTART_COUNT"] = "1" if os.environ["RANK"] == str(rank) else "0"
+    return started_before(connect())
 
 
 def talk(folder: Path, long: int = 0) -> dict[str, Any]:

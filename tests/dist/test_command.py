@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 
 from hookline.checkpoint import CheckpointStore, diff, load_checkpoint
@@ -42,12 +45,15 @@ class Trouble(BaseHook):
 """
 
 
-def train(folder, *options, trouble="none 0"):
+def command(folder, options, trouble):
     (folder / "config.yaml").write_text(CONFIG)
     (folder / "trouble.py").write_text(TROUBLE)
-    command = [sys.executable, "-m", "hookline", "train", "config.yaml", *options]
     environment = {**os.environ, "TROUBLE": trouble, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return {"args": [sys.executable, "-m", "hookline", "train", "config.yaml", *options], "cwd": folder, "env": environment}
+
+
+def train(folder, *options, trouble="none 0"):
+    return subprocess.run(**command(folder, options, trouble), capture_output=True, text=True, timeout=300, check=False)
 
 
 def rows(folder, mode):
@@ -73,3 +79,29 @@ def test_an_error_of_one_process_comes_first_and_the_other_says_whose_it_was(tmp
     assert done.stderr.index("ValueError: only here") < done.stderr.index("process 1 failed: ValueError: only here")
     assert "Trouble at before_train_iter" in done.stderr
     assert done.stderr.count("Traceback (most recent call last)") <= 3  # the process's own, and twice in what torchrun says at the end
+
+
+def test_a_main_process_that_is_stopped_is_named_also_under_torchrun(tmp_path):
+    options = ("--nproc", "2", "--work-dir", "run", "strategy={type: ddp, timeout: 4}", "training.epochs=100000")
+    told = tmp_path / "told.txt"
+    with told.open("w") as output:
+        job = subprocess.Popen(**command(tmp_path, options, "none 0"), stdout=output, stderr=output)
+    try:
+        wait_for(told, "val  epoch 2")
+        workers = [worker for launcher in psutil.Process(job.pid).children() for worker in launcher.children()]
+        (main,) = [worker for worker in workers if worker.environ().get("RANK") == "0"]
+        main.send_signal(signal.SIGSTOP)
+        wait_for(told, "hookline: process 0 answered no more")
+        main.kill()  # torchrun would have waited for it
+        assert job.wait(60) == 1
+    finally:
+        if job.poll() is None:
+            for process in [*psutil.Process(job.pid).children(recursive=True), job]:
+                process.kill()
+
+
+def wait_for(path, text):
+    deadline = time.monotonic() + 60
+    while text not in path.read_text():
+        assert time.monotonic() < deadline, path.read_text()
+        time.sleep(0.1)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+import time
 
-from hookline.dist import World, choose_strategy, find_launch
+import pytest
+import torch.distributed as dist
+
+from hookline.dist import World, choose_strategy, find_launch, started_before
 from hookline.dist.launch import first_host, torchrun_command
 from hookline.errors import ConfigError, HooklineError
+from tests.dist import jobs
+from tests.dist.processes import run_job
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
 SRUN = {
@@ -78,3 +83,21 @@ def test_auto_is_what_the_number_of_processes_asks_for():
     assert choose_strategy("fsdp", World()).kind == "single"
     with pytest.raises(ConfigError, match="this is one of 2 processes"):
         choose_strategy("single", World(0, 2))
+
+
+def test_one_machines_restart_is_known_to_all(tmp_path):
+    first, second = run_job(2, jobs.restarted_on, tmp_path, rank=1)
+    assert first == second == 0.0
+
+
+def test_torchruns_store_remembers_the_first_start_also_on_a_machine_that_is_new(monkeypatch):
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    agent = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
+    for name, value in {**agent, "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "one"}.items():
+        monkeypatch.setenv(name, value)
+    before = time.time()
+    assert started_before(World()) is None
+    after = time.time()
+    assert before <= started_before(World()) <= after
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "another job that meets at the same place")
+    assert started_before(World()) is None
