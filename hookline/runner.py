@@ -22,7 +22,8 @@ class Runner(BaseRunner):
 
     `hooks` are added to the default ones (OptimizerHook, IterTimerHook, LoggerHook, EvalHook, CheckpointHook, ReportHook); a hook of the
     same class, or with the same owned site, takes a default one's place, and `drop_hooks` names those not wanted at all.
-    With a `scheduler` (one, a list, or a dict of lists) there is a ParamSchedulerHook too, unless another hook steps it.
+    With several processes there is an UnevenBatchHook too, and with a `scheduler` (one, a list, or a dict of lists) a
+    ParamSchedulerHook, unless another hook steps it.
     `metrics` are objects by name, or names such as `["accuracy"]`. A plain DataLoader is replaced by one with the same data,
     batches and workers whose order depends on the seed alone, so that a run can resume in the middle of an epoch.
     """
@@ -44,10 +45,11 @@ class Runner(BaseRunner):
             parts["train_loader"] = make_resumable(parts["train_loader"], parts.get("seed") or 0) or parts["train_loader"]
         world = connect()
         for name in ("train_loader", "val_loader", "test_loader"):
-            parts[name] = share_loaders(parts.get(name), world.rank, world.size)
+            parts[name] = share_loaders(parts.get(name), world.rank, world.size, training=name == "train_loader")
+        weighs = HOOKS.get("UnevenBatchHook")
         defaults = get_default_hooks(replaced_by=given, without=without)
-        if world.size > 1:
-            defaults.append(HOOKS.build("UnevenBatchHook"))
+        if world.size > 1 and "UnevenBatchHook" not in without and not any(isinstance(hook, weighs) for hook in given):
+            defaults.append(weighs())
         if parts.get("scheduler") is not None and not any(getattr(hook, "steps_schedulers", False) for hook in given):
             defaults.append(HOOKS.build("ParamSchedulerHook"))
         super().__init__(model, hooks=[*defaults, *given], metrics=build_metrics(metrics or {}), **parts)

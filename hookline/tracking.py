@@ -14,6 +14,7 @@ import torch
 from hookline.checkpoint import safe_name
 from hookline.dist import World
 from hookline.engine import BaseHook, BaseRunner, Priority
+from hookline.engine.shares import batch_share
 from hookline.events.backlog import Backlog
 from hookline.events.delivery import Delivery
 from hookline.events.describe import run_config, summary
@@ -27,16 +28,20 @@ OF_EVERY_STEP = 3  # loss, predictions and targets; a model with a step of its o
 
 
 def put_losses(runner: BaseRunner) -> None:
-    """Record the iteration's loss, and other single numbers that the model's own step returned, unless a hook has already."""
+    """Record the iteration's loss, and other single numbers that the model's own step returned, unless a hook has already.
+
+    Like the loss the others count by this process's part of the batch, so that the mean over all is that over the samples.
+    """
     events, outputs = runner.events, runner.outputs
     if events.losses_of == runner.iter:
         return
     events.losses_of = runner.iter
     events.put_scalar("loss", outputs["loss"])
     if len(outputs) > OF_EVERY_STEP:
+        share = batch_share(runner)
         for name, value in outputs.items():
             if name not in ("loss", "predictions", "targets") and _is_number(value):
-                events.put_scalar(name, value)
+                events.put_scalar(name, value if share == 1.0 else value * share)
 
 
 def put_state(runner: BaseRunner) -> None:
@@ -50,7 +55,7 @@ def put_state(runner: BaseRunner) -> None:
 
 
 def over_processes(world: World, scalars: Mapping[str, float]) -> Mapping[str, float]:
-    """What all processes have recorded: means, but the time of the slowest, the most memory, and samples a second of all together."""
+    """What all processes have recorded: means, but the time of the slowest, the most memory, and work a second of all together."""
     if world.size == 1:
         return scalars
     told = [json.loads(text) for text in world.gather_text(json.dumps(scalars))]
@@ -58,11 +63,11 @@ def over_processes(world: World, scalars: Mapping[str, float]) -> Mapping[str, f
 
 
 def _together(name: str) -> Callable[[list[float]], float]:
-    if name == "time/samples_per_s":
-        return sum
     if name == "time/iters_per_s":
         return min
-    return max if name in ("time", "data_time", "eta", MEMORY) or name.startswith("time/") else fmean
+    if name.startswith(("time/", "throughput/")) and name.endswith("_per_s"):
+        return sum
+    return max if name in ("time", "data_time", "eta", MEMORY) or name.startswith(("time/", "memory/")) else fmean
 
 
 def epoch_of_report(runner: BaseRunner, done: int) -> int:

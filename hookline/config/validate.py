@@ -22,7 +22,7 @@ from hookline.dist import World, choose_strategy
 from hookline.engine import HOOKS
 from hookline.engine.cost_report import as_share
 from hookline.errors import ConfigError, Path, Problem, dotted, suggest
-from hookline.hooks.builder import DEFAULT_HOOKS
+from hookline.hooks.builder import DROPPABLE
 from hookline.metrics import check_metric
 from hookline.models import MODELS
 from hookline.optim import LOSSES, OPTIMIZERS
@@ -160,8 +160,8 @@ def _check_hooks(value: list[Any]) -> list[Problem]:
 
 
 def _check_drop_hooks(value: list[str]) -> list[Problem]:
-    wrong = [(index, name) for index, name in enumerate(value) if name not in DEFAULT_HOOKS]
-    return [Problem(f"{name!r} is not a default hook{suggest(name, DEFAULT_HOOKS)}", ("drop_hooks", index)) for index, name in wrong]
+    wrong = [(index, name) for index, name in enumerate(value) if name not in DROPPABLE]
+    return [Problem(f"{name!r} is not a default hook{suggest(name, DROPPABLE)}", ("drop_hooks", index)) for index, name in wrong]
 
 
 def _check_seed(value: int) -> list[Problem]:

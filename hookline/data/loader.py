@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,6 +19,7 @@ from torch.utils.data import (
     default_collate,
     get_worker_info,
 )
+from torch.utils.data.distributed import DistributedSampler
 
 from hookline.data.fetch import Fetch
 from hookline.data.options import check_loader
@@ -114,6 +116,10 @@ class ResumableLoader:
         """This process's part of the epoch's last batch, compared with an even division of it."""
         return self.sampler.last_share(self._start)
 
+    def last_weight(self) -> float:
+        """How large the epoch's last batch is, over all processes, compared with a full one."""
+        return self.sampler.last_weight(self._start)
+
     def set_epoch(self, epoch: int) -> None:
         """Go to the beginning of an epoch."""
         self.epoch, self._start = epoch, 0
@@ -192,27 +198,55 @@ class StreamLoader:
         self.set_epoch(state["epoch"])
 
 
-def share_loaders(loaders: Any, rank: int, world_size: int) -> Any:
+def share_loaders(loaders: Any, rank: int, world_size: int, training: bool = False) -> Any:
     """A loader, or several by name, of which each process reads its share; one that we cannot divide is left as it is.
 
-    A data set with fewer samples than there are processes stays whole as well.
+    A data set with fewer samples than there are processes stays whole as well. What a DistributedSampler divides for evaluation
+    is divided anew: it gives some samples twice where the set does not divide.
     """
     if world_size == 1 or loaders is None:
         return loaders
     if isinstance(loaders, Mapping):
-        return {name: share_loaders(loader, rank, world_size) for name, loader in loaders.items()}
-    loader = make_resumable(loaders) or loaders if type(loaders) is DataLoader else loaders
-    if isinstance(loader, ResumableLoader) and loader.sampler.world_size == 1 and loader.sampler.length >= world_size:
-        loader.sampler = replace(loader.sampler, rank=rank, world_size=world_size)
+        return {name: share_loaders(loader, rank, world_size, training) for name, loader in loaders.items()}
+    loader = loaders
+    if type(loaders) is DataLoader:
+        dealt = not training and type(loaders.sampler) is DistributedSampler
+        loader = (_resumable(loaders, shuffle=False) if dealt else make_resumable(loaders)) or loaders
+    if isinstance(loader, ResumableLoader):
+        if loader.sampler.world_size == 1 and loader.sampler.length >= world_size:
+            loader.sampler = replace(loader.sampler, rank=rank, world_size=world_size)
+    elif training and rank == 0 and not _divided_already(loader):
+        logging.getLogger("hookline").warning(
+            "train_loader (%s) cannot be divided, so that each of the %d processes trains on all of it, unless it gives each its own "
+            "part by itself: pass a DataLoader that is sequential or shuffled, or one with a DistributedSampler",
+            type(loader).__name__,
+            world_size,
+        )
     return loader
 
 
+def _divided_already(loader: Any) -> bool:
+    batches = getattr(loader, "batch_sampler", None)
+    return any(isinstance(sampler, DistributedSampler) for sampler in (getattr(loader, "sampler", None), getattr(batches, "sampler", None)))
+
+
 def make_resumable(loader: DataLoader[Any], seed: int = 0) -> ResumableLoader | None:
-    """The same loader made resumable, or None if its order is not simply sequential or shuffled."""
-    sampler, batches = loader.sampler, loader.batch_sampler
+    """The same loader made resumable, or None if its order is not simply sequential or shuffled.
+
+    The seed is that of the loader's own generator, where it has one.
+    """
+    sampler = loader.sampler
     shuffle = type(sampler) is RandomSampler and not sampler.replacement and sampler.num_samples == len(sampler.data_source)
-    plain = (shuffle or type(sampler) is SequentialSampler) and type(batches) is BatchSampler and loader.in_order
-    if type(loader) is not DataLoader or not plain or not isinstance(loader.batch_size, int):
+    if not shuffle and type(sampler) is not SequentialSampler:
+        return None
+    return _resumable(loader, shuffle, seed if loader.generator is None else loader.generator.initial_seed())
+
+
+def _resumable(loader: DataLoader[Any], shuffle: bool, seed: int = 0) -> ResumableLoader | None:
+    """A loader of the same data in an order of ours; None if its batches are not simply one after the other."""
+    if type(loader) is not DataLoader or type(loader.batch_sampler) is not BatchSampler or not loader.in_order:
+        return None
+    if not isinstance(loader.batch_size, int):
         return None
     names = ("pin_memory", "timeout", "worker_init_fn", "multiprocessing_context", "prefetch_factor", "persistent_workers")
     return ResumableLoader(

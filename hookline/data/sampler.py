@@ -60,9 +60,16 @@ class EpochSampler:
 
     def last_share(self, start: int = 0) -> float:
         """This rank's part of an epoch's last batch, from a position on, compared with an even division of it."""
-        begin = start + (self.count(start) - 1) * self._stride
-        size = self.after(begin) - begin
+        size = self._last_size(start)
         return len(range(self.rank, size, self.world_size)) * self.world_size / size
+
+    def last_weight(self, start: int = 0) -> float:
+        """How large an epoch's last batch is, from a position on and over all ranks, compared with a full one."""
+        return self._last_size(start) / self._stride
+
+    def _last_size(self, start: int) -> int:
+        begin = start + (self.count(start) - 1) * self._stride
+        return self.after(begin) - begin
 
     @property
     def _stride(self) -> int:

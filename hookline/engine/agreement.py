@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from hookline.engine.hook import BaseHook
-from hookline.engine.run import Run
-from hookline.engine.seams import Seam, Write
+from hookline.engine.seams import Seam, Write, asker
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
@@ -86,6 +84,15 @@ class SharedSeam(Seam):
     def epoch_ends(self) -> None:
         self._due = True
 
+    def settle_before_training(self, runner: BaseRunner) -> None:
+        if not runner.resuming:
+            self.settle(runner)
+            return
+        self._agree(runner)
+        super().settle_before_training(runner)
+        self._due = self._save_wanted()
+        self._next = runner.iter + 1  # how long an iteration takes is not known yet
+
     def settle(self, runner: BaseRunner) -> None:
         while self._calls:  # first, for they may ask for something
             self._calls.pop()()
@@ -103,14 +110,15 @@ class SharedSeam(Seam):
     def _agree(self, runner: BaseRunner) -> None:
         """Tell all what each one wants, and make it what everyone wants."""
         since, started = self._agreed_at
+        asked, self._own = self._own, {}  # first: what a signal asks for from now on is for the next agreement
+        own_writes, self._own_writes = self._own_writes, []
         own = {
-            **self._own,
+            **asked,
             "at": [runner.epoch, runner.inner_iter, runner.iter],
-            "validate": self._validate or self._own.get("validate", False),
-            "capture": bool(self._writes or self._own_writes),
+            "validate": self._validate or asked.get("validate", False),
+            "capture": bool(self._writes or own_writes),
             "seconds": (perf_counter() - started) / max(1, runner.iter - since),
         }
-        self._own = {}
         told = [json.loads(text) for text in runner.world.gather_text(json.dumps(own))]
         _check_same_place([each["at"] for each in told])
         self._validate = any(each["validate"] for each in told)
@@ -118,9 +126,8 @@ class SharedSeam(Seam):
             if runner.saver is not None:
                 super().request_save(runner.saver(name))
         self._capture = self._capture or any(each["capture"] for each in told)
-        for write in self._own_writes:
+        for write in own_writes:
             super().request_save(write)
-        self._own_writes = []
         reasons = [(each["stop"], rank) for rank, each in enumerate(told) if each.get("stop")]
         if reasons:
             reason, rank = reasons[0]
@@ -133,16 +140,9 @@ class SharedSeam(Seam):
         self._agreed_at = runner.iter, perf_counter()
 
     def _asked_by_all(self) -> bool:
-        """Whether the request comes from a hook that makes it on all processes; read from the stack, for requests are rare."""
-        frame: Any = sys._getframe(2)
-        while frame is not None:
-            owner = frame.f_locals.get("self")
-            if isinstance(owner, Run):  # a signal, which may have come in the middle of any hook
-                return False
-            if isinstance(owner, BaseHook):
-                return owner.ranks == "collective"
-            frame = frame.f_back
-        return False
+        """Whether the request comes from a hook that makes it on all processes."""
+        owner = asker()
+        return isinstance(owner, BaseHook) and owner.ranks == "collective"
 
 
 def _check_same_place(places: list[list[int]]) -> None:

@@ -15,6 +15,7 @@ import torch
 from hookline.dist import World
 from hookline.engine.changes import config_changes, keep_changes
 from hookline.engine.environment import seed_everything
+from hookline.engine.length import both_lengths
 from hookline.errors import HooklineError
 from hookline.secrets import mask_secrets
 from hookline.version import __version__
@@ -89,6 +90,7 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     for name in COUNTERS:
         setattr(runner, name, checkpoint["meta"].get(name, 0))
     _restore_loader(runner, checkpoint.get("loader"))
+    _restore_length(runner)
     runner.metrics.update(checkpoint["meta"].get("metrics", {}))
     runner.best.update(checkpoint["meta"].get("best", {}))
     runner.events.load_state_dict(checkpoint.get("events", {}))
@@ -110,16 +112,34 @@ def _tell_changes(runner: BaseRunner, meta: Mapping[str, Any]) -> None:
 def _restore_loader(runner: BaseRunner, state: Any) -> None:
     """Go to the next batch that was not trained on yet, without reading those before it where the loader can do that."""
     loader: Any = runner.train_loader
+    tell_epoch(loader, runner.epoch)  # first: the place inside of it is in the state
     if state is not None and hasattr(loader, "load_state_dict"):
         loader.load_state_dict(state)
         if runner.inner_iter == 0 and not hasattr(loader, "batches_done"):
             next(iter(loader), None)  # a stateful loader saved at the end of an epoch first goes through what it has left of it: nothing
     if getattr(loader, "resumable", False):
         runner.inner_iter = loader.batches_done  # counted in today's batch size
+        runner.in_epoch = loader.epoch == runner.epoch
     elif runner.inner_iter and not (state is not None and not hasattr(loader, "batches_done")):
         runner.skip_batches = runner.inner_iter
         kind = type(loader).__name__
         runner.logger.warning("%s keeps no position: %d batches of this epoch are read again and skipped", kind, runner.inner_iter)
+
+
+def _restore_length(runner: BaseRunner) -> None:
+    """Reckon the run's length anew, for the batches may have another size than those before the checkpoint."""
+    if runner.epoch_length:
+        ahead = runner.iter - runner.epoch * runner.epoch_length - runner.inner_iter
+        epochs = runner.max_epochs if runner.iter_limit is None else None
+        runner.max_epochs, runner.max_iters = both_lengths(epochs, runner.iter_limit, runner.epoch_length, ahead)
+
+
+def tell_epoch(loader: Any, epoch: int) -> None:
+    """Tell a loader and its sampler which epoch it is, if they want to know: their order may depend on it."""
+    target: Any
+    for target in (loader, getattr(loader, "sampler", None)):
+        if hasattr(target, "set_epoch"):
+            target.set_epoch(epoch)
 
 
 def restore_hooks(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
@@ -155,7 +175,8 @@ def restore_rng(state: Mapping[str, Any]) -> None:
         kind, keys, position, has_gauss, cached = state["numpy"]
         np.random.set_state((kind, np.array(keys.tolist(), dtype=np.uint32), position, has_gauss, cached))
     if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(state["cuda"])
+        for device, of_device in zip(range(torch.cuda.device_count()), state["cuda"], strict=False):  # there may be fewer or more today
+            torch.cuda.set_rng_state(of_device, device)
 
 
 def _each(target: Any, function: Any) -> Any:

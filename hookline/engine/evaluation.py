@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from hookline.dist import World
-from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers
+from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers, batch_size
 from hookline.engine.shares import gather_in_order, mean_over, shared, syncs_itself
 from hookline.errors import HooklineError
 from hookline.signature import parameters
@@ -105,7 +105,7 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
         if not isinstance(results, Mapping) and shared(loader):
             results = gather_in_order([list(results)], loader, runner.world)
         return _judged(results, judge, runner)
-    metrics, mean_loss = list(runner.metric_objects.values()), MeanLoss()
+    metrics, mean_loss, samples = list(runner.metric_objects.values()), MeanLoss(), 0
     kept: list[Any] | None = None if judge is None or options.efficient_test else []
     for metric in metrics:
         metric.reset()
@@ -116,6 +116,7 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
             call(runner)
         runner.outputs = outputs = step(runner.batch)
         mean_loss.update(outputs)
+        samples += batch_size(outputs.get("targets"))
         for metric in metrics:
             metric.update(outputs["predictions"], outputs["targets"])
         if kept is not None:
@@ -124,7 +125,7 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
         for call in sites.after_val_iter if is_val else sites.after_test_iter:
             call(runner)
     shares = runner.world if shared(loader) else World()
-    results = {name: _compute(metric, mean_loss.samples, shares) for name, metric in runner.metric_objects.items()}
+    results = {name: _compute(metric, samples, shares) for name, metric in runner.metric_objects.items()}
     own = {} if kept is None else _judged(gather_in_order(kept, loader, shares), judge, runner)
     return {**results, **own, **mean_loss.compute(f"{mode}_loss", shares)}
 

@@ -13,13 +13,16 @@ def check_length(max_epochs: int | None, max_iters: int | None) -> None:
             raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def both_lengths(epochs: int | None, iters: int | None, epoch_length: int | None) -> tuple[int | None, int | None]:
-    """The length in epochs and in iterations; one is given, the other follows if an epoch's length is known."""
+def both_lengths(epochs: int | None, iters: int | None, epoch_length: int | None, ahead: int = 0) -> tuple[int | None, int | None]:
+    """The length in epochs and in iterations; one is given, the other follows if an epoch's length is known.
+
+    A resumed run is `ahead` of its place by so many iterations, if it has come there with smaller batches than today's.
+    """
     if epoch_length:
         if epochs is not None:
-            return epochs, epochs * epoch_length
+            return epochs, epochs * epoch_length + ahead
         if iters is not None:
-            return -(-iters // epoch_length), iters
+            return -(-(iters - ahead) // epoch_length), iters
     return epochs, iters
 
 

@@ -117,23 +117,23 @@ class MeanLoss:
 
     def __init__(self) -> None:
         self._total: Any = 0.0
-        self.samples = 0
+        self._samples = 0  # of batches that have a loss
 
     def update(self, outputs: Mapping[str, Any]) -> None:
         loss = outputs.get("loss")
         if loss is not None:
-            count = _batch_size(outputs.get("targets"))
+            count = batch_size(outputs.get("targets"))
             self._total = self._total + loss * count
-            self.samples += count
+            self._samples += count
 
     def compute(self, name: str, world: World) -> dict[str, Any]:
         if world.size == 1:
-            return {name: self._total / self.samples} if self.samples else {}
-        total, samples = world.sum([float(self._total), float(self.samples)])
+            return {name: self._total / self._samples} if self._samples else {}
+        total, samples = world.sum([float(self._total), float(self._samples)])
         return {name: total / samples} if samples else {}
 
 
-def _batch_size(targets: Any) -> int:
+def batch_size(targets: Any) -> int:
     try:
         return len(targets)
     except TypeError:

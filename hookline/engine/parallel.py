@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ class Parallel:
         self._world, self._several_optimizers = world, isinstance(optimizer, Mapping)
         self.mesh: Any = None  # the processes that share parameters, where they are sharded
         self.model = _with_sync_bn(model) if sync_bn and world.size > 1 else model
+        if self.strategy.kind == "ddp" and not self._has_ddp():
+            _give_all_the_first_ones(self.model, world)
         if compile:
             self.model.compile(**({} if compile is True else compile))  # in place: the names of the weights stay
         if self.strategy.kind == "fsdp":
@@ -41,14 +44,15 @@ class Parallel:
             self.save_group = new_save_group()
         self.called: nn.Module = self.model  # what a training step calls
 
-    def begin_training(self, epoch_length: int | None) -> None:
+    def begin_training(self, epoch_length: int | None, order_seed: int | None = None) -> None:
         """Get ready, on all processes; HooklineError if they could not train together."""
-        lengths = self._world.gather_text(str(epoch_length))
-        if len(set(lengths)) > 1:
-            told = ", ".join(f"{length} on process {rank}" for rank, length in enumerate(lengths))
-            raise HooklineError(f"train_loader has different numbers of batches ({told}), and all processes must have as many")
-        if self.strategy.kind != "ddp" or any(isinstance(part, DistributedDataParallel) for part in self.model.modules()):
-            return  # or the user has seen to it
+        told = [text.split() for text in self._world.gather_text(f"{epoch_length} {order_seed}")]
+        for what, values in zip(("numbers of batches", "seeds of its order"), zip(*told, strict=True), strict=True):
+            if len(set(values)) > 1:
+                text = ", ".join(f"{value} on process {rank}" for rank, value in enumerate(values))
+                raise HooklineError(f"train_loader has different {what} ({text}), and they must be the same on all processes")
+        if self.strategy.kind != "ddp" or self._has_ddp():
+            return
         own_step = hasattr(self.model, "train_step")
         if own_step and self._several_optimizers:
             raise HooklineError(
@@ -65,9 +69,25 @@ class Parallel:
 
         return checkpoint_as_parts(with_shards(checkpoint, directory, partial(empty_part, self.mesh)), self.model, self.mesh)
 
+    def _has_ddp(self) -> bool:
+        """Whether the user has seen to it."""
+        return any(isinstance(part, DistributedDataParallel) for part in self.model.modules())
+
     @property
     def replicated(self) -> bool:
         return isinstance(self.called, DistributedDataParallel)
+
+
+def _give_all_the_first_ones(model: nn.Module, world: World) -> None:
+    """The main process's weights and buffers for all: each has drawn its own. DDP does it too, but after hooks may have copied them."""
+    tensors = [*model.named_parameters(), *model.named_buffers()]
+    own = [f"{name} {tuple(tensor.shape)}" for name, tensor in tensors]
+    for rank, text in enumerate(world.gather_text("\n".join(own))):
+        other = text.split("\n")
+        if other != own:
+            ours, theirs = next(pair for pair in zip_longest(own, other, fillvalue="nothing") if pair[0] != pair[1])
+            raise HooklineError(f"the model differs between processes: {ours} on process {world.rank}, {theirs} on process {rank}")
+    world.broadcast_buffers(tensor.data for _, tensor in tensors)
 
 
 def _with_sync_bn(model: nn.Module) -> nn.Module:

@@ -15,7 +15,7 @@ import torch
 from hookline.checkpoint import CheckpointStore, load_checkpoint
 from hookline.dist import connect
 from hookline.engine.agreement import SharedSeam
-from hookline.engine.capture import load_weights, of_this_process, restore, restore_hooks, restore_rng
+from hookline.engine.capture import load_weights, of_this_process, restore, restore_hooks, restore_rng, tell_epoch
 from hookline.engine.changes import configured
 from hookline.engine.cost_report import DEFAULT_BUDGET, as_share, check_budget, report
 from hookline.engine.dispatch import Order
@@ -28,6 +28,7 @@ from hookline.engine.parallel import Parallel
 from hookline.engine.registration import HookHost, HookOrConfig
 from hookline.engine.run import Run
 from hookline.engine.seams import Seam, Write
+from hookline.engine.shares import order_seed
 from hookline.engine.step import Step, make_step, move
 from hookline.errors import HooklineError
 from hookline.events.storage import EventStorage
@@ -112,6 +113,7 @@ class BaseRunner(HookHost):
         self.wait_for_saves: Callable[[], object] = lambda: None  # returns when what was saved is on disk; set by the same
         self.configured: Any = None  # the optimizer's hyperparameters as the user gave them
         self.skip_batches = 0  # to be read and thrown away after a resume, where the loader keeps no position
+        self.in_epoch = False  # whether a resume has put the loader into the epoch, maybe by less than one of today's batches
         self._resumed_from: dict[str, Any] | None = None
         super().__init__(hook_order)
         self.costs = self.sites.costs
@@ -132,7 +134,7 @@ class BaseRunner(HookHost):
                 call(self)
             self._load()
             self._tell_what_cannot_resume()
-            self.parallel.begin_training(self.epoch_length)
+            self.parallel.begin_training(self.epoch_length, order_seed(self.train_loader))
             for call in sites.before_train:
                 call(self)
             step = make_step(self, "train_step")
@@ -165,13 +167,16 @@ class BaseRunner(HookHost):
 
     def request_validate(self) -> None:
         """Ask for a validation at the next seam."""
-        self.seam.request_validate()
+        if self.seam.hears():
+            self.seam.request_validate()
 
     def request_save(self, name: str | None = None, *, write: Write | None = None, local: bool = False) -> None:
         """Ask for a checkpoint at the next seam: of a name, or the last one, or for a function of your own to write.
 
         `local` says that this process alone asks, by its clock for example, even if the hook runs on all of them alike.
         """
+        if not self.seam.hears():
+            return
         if write is None:
             if self.saver is None:
                 raise HooklineError("request_save: nobody writes checkpoints here; register a CheckpointHook, or pass write=…")
@@ -182,7 +187,8 @@ class BaseRunner(HookHost):
 
     def request_stop(self, reason: str) -> None:
         """Ask to stop at the next seam; the first reason is kept as `stop_reason`."""
-        self.seam.request_stop(reason)
+        if self.seam.hears():
+            self.seam.request_stop(reason)
 
     def improved(self, metric: str, rule: Literal["greater", "less"]) -> bool:
         """Whether the metrics just measured are the best so far in one of them; `best` is brought up to date."""
@@ -232,11 +238,9 @@ class BaseRunner(HookHost):
         """The training batches that this epoch still has."""
         assert self.train_loader is not None
         loader = self.train_loader
-        if self.inner_iter == 0:
-            target: Any
-            for target in (loader, getattr(loader, "sampler", None)):
-                if hasattr(target, "set_epoch"):
-                    target.set_epoch(self.epoch)
+        if self.inner_iter == 0 and not self.in_epoch:
+            tell_epoch(loader, self.epoch)
+        self.in_epoch = False
         skip, self.skip_batches = self.skip_batches, 0
         return self.on_device(itertools.islice(loader, skip, None) if skip else loader)
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hookline.engine.capture import capture
 from hookline.engine.evaluation import evaluate
+from hookline.engine.hook import BaseHook
+from hookline.engine.run import Run
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -24,6 +27,11 @@ class Seam:
         self._stop: str | None = None
         self._calls: list[Callable[[], object]] = []
         self._back: Callable[[], object] | None = None
+        self._looking = False  # a validation is under way from which nothing follows
+
+    def hears(self) -> bool:
+        """Whether a request that is being made counts; a signal's always does."""
+        return not self._looking or isinstance(asker(), Run)
 
     def call_next(self, function: Callable[[], object]) -> None:
         """Have a function called at the next seam, before all else; a background thread reports its failure so."""
@@ -70,11 +78,13 @@ class Seam:
         if not runner.resuming:
             self.settle(runner)
             return
-        writes, stop, best = list(self._writes), self._stop, dict(runner.best)
-        self.validate(runner)
-        self._writes, self._stop, runner.best = writes, None, best
-        runner.stop_reason = stop
-        self.pending = bool(self._writes or self._calls)
+        runner.stop_reason, self._stop = self._stop, None
+        best, self._looking = dict(runner.best), True
+        try:
+            self.validate(runner)
+        finally:
+            runner.best, self._looking = best, False
+        self.pending = bool(self._writes or self._stop or self._calls)
 
     def validate(self, runner: BaseRunner) -> None:
         """Validate if that was asked for; what the validation's hooks ask for waits like the rest."""
@@ -105,6 +115,17 @@ class Seam:
 
     def _save_wanted(self) -> bool:
         return bool(self._writes)
+
+
+def asker() -> Run | BaseHook | None:
+    """Who makes a request: a hook, or a signal, which may have come in the middle of one. Read from the stack, for requests are rare."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, (Run, BaseHook)):
+            return owner
+        frame = frame.f_back
+    return None
 
 
 def save(runner: BaseRunner, writes: list[Write]) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import chain, zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 from torch.utils.data.distributed import DistributedSampler
 
 from hookline.dist import World
+
+if TYPE_CHECKING:
+    from hookline.engine.runner import BaseRunner
 
 NOTHING = object()
 
@@ -19,6 +22,20 @@ def shared(loader: Any) -> bool:
     """Whether a loader gives each process a share of its data, and not all of it."""
     sampler = getattr(loader, "sampler", None)
     return getattr(sampler, "world_size", 1) > 1 or isinstance(sampler, DistributedSampler)
+
+
+def order_seed(loader: Any) -> int | None:
+    """The seed of an order of which each process takes its share, so that all must have the same; None if there is none."""
+    sampler = getattr(loader, "sampler", None)
+    return getattr(sampler, "seed", None) if shared(loader) and getattr(sampler, "shuffle", False) else None
+
+
+def batch_share(runner: BaseRunner) -> float:
+    """This process's part of the batch it trains on, compared with an even division; not 1 at the end of an epoch alone."""
+    if runner.inner_iter + 1 != runner.epoch_length:
+        return 1.0
+    share = getattr(runner.train_loader, "last_share", None)
+    return 1.0 if share is None else float(share())
 
 
 def syncs_itself(metric: Any) -> bool:
@@ -33,7 +50,8 @@ def mean_over(world: World, value: Any, samples: int) -> Any:
     if isinstance(value, Mapping):
         return {name: mean_over(world, item, samples) for name, item in value.items()}
     own = torch.as_tensor(value, dtype=torch.float64).cpu()
-    sums = world.sum([float(samples), *(own.nan_to_num(0.0) * samples).flatten().tolist()])
+    counted = own * samples if samples else torch.zeros_like(own)  # of no samples a metric may say anything, also that it is no number
+    sums = world.sum([float(samples), *counted.flatten().tolist()])
     return (torch.tensor(sums[1:]) / sums[0]).reshape(own.shape)
 
 

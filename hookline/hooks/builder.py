@@ -11,6 +11,7 @@ from hookline.errors import ConfigError, Problem
 HIGHEST, VERY_HIGH, HIGH, ABOVE_NORMAL, NORMAL, BELOW_NORMAL, LOW, VERY_LOW, LOWEST = Priority
 
 DEFAULT_HOOKS = ("OptimizerHook", "IterTimerHook", "LoggerHook", "EvalHook", "CheckpointHook", "ReportHook")
+DROPPABLE = (*DEFAULT_HOOKS, "UnevenBatchHook")  # the last is there in runs of several processes only
 
 
 def build_hook(config: Mapping[str, Any] | BaseHook | str) -> BaseHook:
@@ -34,9 +35,9 @@ def get_default_hooks(replaced_by: Iterable[BaseHook] = (), without: Iterable[st
     """The default hooks, less those that given hooks replace (same class, or the same owned site) and those not wanted."""
     given = list(replaced_by)
     unwanted = set(without)
-    unknown = unwanted - set(DEFAULT_HOOKS)
+    unknown = unwanted - set(DROPPABLE)
     if unknown:
-        raise ConfigError(f"not default hooks: {', '.join(sorted(unknown))}; known: {', '.join(DEFAULT_HOOKS)}")
+        raise ConfigError(f"not default hooks: {', '.join(sorted(unknown))}; known: {', '.join(DROPPABLE)}")
     defaults = [HOOKS.get(name)() for name in DEFAULT_HOOKS if name not in unwanted]
     return [hook for hook in defaults if not any(_replaces(other, hook) for other in given)]
 

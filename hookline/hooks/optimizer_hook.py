@@ -83,7 +83,8 @@ class OptimizerHook(BaseHook):
 class GradientCumulativeOptimizerHook(OptimizerHook):
     """Add up the gradients of `cumulative_iters` iterations, then step with their mean over the samples.
 
-    An epoch's last group may have fewer batches, and a batch fewer samples: the result is that of one large batch.
+    An epoch's last group may have fewer batches, and a batch fewer samples: the result is that of one large batch. With several
+    processes only a loader that Hookline divides can say how large a batch is over all of them; of any other all count the same.
     """
 
     cumulative_iters: int = 1
@@ -92,7 +93,7 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         super().__post_init__()
         if self.cumulative_iters < 1:
             raise ValueError(f"{type(self).__name__}: cumulative_iters must be at least 1, got {self.cumulative_iters}")
-        self._batches, self._first, self._weight = 0, 0, 0.0  # of the group so far: batches, samples in the first, sum of weights
+        self._batches, self._first, self._weight = 0, 0.0, 0.0  # of the group so far: batches, size of the first, sum of weights
 
     def before_train(self, runner: BaseRunner) -> None:
         super().before_train(runner)
@@ -110,11 +111,10 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
             self._sync(self._completes(runner))
 
     def optimize(self, runner: BaseRunner) -> None:
-        loss, samples = runner.outputs["loss"], _sample_count(runner)
+        loss = runner.outputs["loss"]
         if self.detect_anomalous_params:
             self._report(runner, "outside the graph of the loss", outside_graph(loss, runner.model.named_parameters()))
-        self._first = self._first or samples
-        weight = samples / self._first
+        weight = self._weigh(runner)
         self._backward(loss if weight == 1.0 else loss * weight)
         complete = self._completes(runner)
         self._batches += 1
@@ -134,8 +134,19 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         super()._finish(runner)
 
     def _begin(self, runner: BaseRunner) -> None:
-        self._batches, self._first, self._weight = 0, 0, 0.0
+        self._batches, self._first, self._weight = 0, 0.0, 0.0
         runner.accumulating = False
+
+    def _weigh(self, runner: BaseRunner) -> float:
+        """How much the batch counts in its group: the same on all processes, or their weights would part."""
+        loader: Any = runner.train_loader
+        size = 1.0
+        if runner.world.size == 1:
+            size = float(_sample_count(runner))
+        elif self.end_of_epoch(runner) and hasattr(loader, "last_weight"):
+            size = loader.last_weight()
+        self._first = self._first or size
+        return size / self._first
 
     def _completes(self, runner: BaseRunner) -> bool:
         """Whether the current iteration is its group's last one."""

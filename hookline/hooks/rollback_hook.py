@@ -130,7 +130,9 @@ class RollbackHook(BaseHook):
     def _pass_over(self, runner: BaseRunner) -> None:
         runner.passed_over = {(epoch, batch) for epoch, batch in self.skipped}
         if runner.iter_limit is None and runner.max_epochs is not None and runner.epoch_length is not None:
-            runner.max_iters = runner.max_epochs * runner.epoch_length - len(self.skipped)
+            here = runner.epoch, runner.inner_iter
+            left = (runner.max_epochs - runner.epoch) * runner.epoch_length - runner.inner_iter
+            runner.max_iters = runner.iter + left - sum(place >= here for place in runner.passed_over)
 
     def _cut_rates(self, runner: BaseRunner, factor: float) -> None:
         groups = param_groups(runner.optimizer)

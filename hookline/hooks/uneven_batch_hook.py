@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.engine.shares import batch_share
 
 
 @HOOKS.register()
@@ -19,7 +20,5 @@ class UnevenBatchHook(BaseHook):
     priority = Priority.LOWEST  # the first after the forward: everyone sees the loss that is trained on
 
     def after_forward(self, runner: BaseRunner) -> None:
-        if self.end_of_epoch(runner):
-            share = getattr(runner.train_loader, "last_share", None)
-            if share is not None and (weight := share()) != 1.0:
-                runner.outputs["loss"] = runner.outputs["loss"] * weight
+        if (weight := batch_share(runner)) != 1.0:
+            runner.outputs["loss"] = runner.outputs["loss"] * weight

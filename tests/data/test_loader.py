@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import random
 import time
@@ -9,9 +10,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset, WeightedRandomSampler, get_worker_info
+from torch.utils.data import (
+    BatchSampler,
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    IterableDataset,
+    TensorDataset,
+    WeightedRandomSampler,
+    get_worker_info,
+)
 
-from hookline.data import ResumableLoader, make_loader, make_resumable
+from hookline.data import ResumableLoader, make_loader, make_resumable, share_loaders
 from hookline.data.digits import Digits
 from hookline.errors import ConfigError
 
@@ -305,3 +315,69 @@ def test_a_loader_with_an_order_of_its_own_is_not_made_resumable():
     assert make_resumable(DataLoader(Traced(), batch_size=None)) is None
     assert make_resumable(DataLoader(Traced(), batch_sampler=[[0, 1], [2]])) is None
     assert make_resumable(DataLoader(Stream())) is None
+
+
+# Several processes
+
+
+def shares(make, count: int = 2, **options) -> list[list[int]]:
+    return [ids(share_loaders(make(rank), rank, count, **options)) for rank in range(count)]
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_distributed_sampler_in_evaluation_gives_no_sample_twice(shuffle):
+    def make(rank):
+        data = Traced(13)
+        return {"clean": DataLoader(data, batch_size=3, sampler=DistributedSampler(data, num_replicas=4, rank=rank, shuffle=shuffle))}
+
+    loaders = [share_loaders(make(rank), rank, 4)["clean"] for rank in range(4)]
+    assert sorted(index for loader in loaders for index in ids(loader)) == list(range(13))
+    assert ids(loaders[0])[:2] == [0, 4]  # in the order of the data, for a data set that judges predictions itself
+
+
+def test_a_distributed_sampler_in_training_is_left_as_it_is():
+    data = Traced(13)
+    loader = DataLoader(data, batch_size=3, sampler=DistributedSampler(data, num_replicas=2, rank=0))
+    assert share_loaders(loader, 0, 2, training=True) is loader
+
+
+def test_the_order_of_a_divided_loader_is_that_of_its_own_generators_seed():
+    def make(seed):
+        return lambda rank: DataLoader(Traced(), batch_size=6, shuffle=True, generator=torch.Generator().manual_seed(seed))
+
+    first, second = shares(make(5))
+    assert sorted(first + second) == list(range(50))
+    assert (first, second) != tuple(shares(make(6)))
+    assert first == ids(make_loader(Traced(), 6, shuffle=True, seed=5, rank=0, world_size=2))
+
+
+def undividable():
+    return {
+        "StreamLoader": make_loader(Stream(), 4),
+        "DataLoader": DataLoader(Traced(), batch_sampler=BatchSampler(range(50), 5, drop_last=False)),
+        "list": [1, 2, 3],
+    }
+
+
+@pytest.mark.parametrize("kind", ["StreamLoader", "DataLoader", "list"])
+def test_a_training_loader_that_cannot_be_divided_is_told_once_with_what_to_do(caplog, kind):
+    loader = undividable()[kind]
+    with caplog.at_level(logging.WARNING, "hookline"):
+        for rank in range(3):
+            assert share_loaders(loader, rank, 3, training=True) is loader
+    assert [record.getMessage() for record in caplog.records] == [
+        f"train_loader ({kind}) cannot be divided, so that each of the 3 processes trains on all of it, unless it gives each its own "
+        "part by itself: pass a DataLoader that is sequential or shuffled, or one with a DistributedSampler"
+    ]
+
+
+def test_nothing_is_said_of_a_loader_that_is_divided_or_only_evaluated(caplog):
+    data = Traced(13)
+    dealt = BatchSampler(DistributedSampler(data, num_replicas=2, rank=0), 3, drop_last=False)
+    with caplog.at_level(logging.WARNING, "hookline"):
+        share_loaders(DataLoader(data, batch_sampler=dealt), 0, 2, training=True)
+        share_loaders(DataLoader(data, batch_size=3), 0, 2, training=True)
+        for loader in undividable().values():
+            share_loaders(loader, 0, 2)
+            share_loaders(loader, 0, 1, training=True)
+    assert not caplog.records

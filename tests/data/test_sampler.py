@@ -105,3 +105,13 @@ def test_a_rest_smaller_than_the_number_of_ranks_joins_the_batch_before_it(rank)
     sampler = EpochSampler(8, 2, rank=rank, world_size=3)  # 6 and a rest of 2
     assert sampler.count() == 1
     assert next(sampler.batches(0)).tolist() == list(range(rank, 8, 3))
+
+
+@given(lengths, batch_sizes, world_sizes)
+def test_shares_and_weight_of_the_last_batch_make_every_sample_count_the_same(length, batch_size, world_size):
+    samplers = ranks(world_size, length=length, batch_size=batch_size)
+    sizes = [len([*sampler.batches(0)][-1]) for sampler in samplers]
+    assert len({sampler.last_weight() for sampler in samplers}) == 1
+    if length >= world_size:
+        assert samplers[0].last_weight() == pytest.approx(sum(sizes) / (batch_size * world_size))
+        assert [sampler.last_share() for sampler in samplers] == pytest.approx([size * world_size / sum(sizes) for size in sizes])

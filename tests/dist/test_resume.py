@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.dist import jobs
+from tests.dist import jobs, share_jobs
 from tests.dist.processes import run_job
 
 pytestmark = pytest.mark.slow
@@ -36,6 +36,14 @@ def test_whoever_goes_on_sees_exactly_the_samples_of_the_epoch_that_nobody_has_s
         for result in results:
             seen += result["seen"]
     assert sorted(seen) == sorted(jobs.data().tensors[0][:, 0].tolist())
+
+
+def test_a_run_knows_its_length_when_there_are_more_processes_with_as_many_samples_each(tmp_path):
+    (before,) = run_job(1, share_jobs.lengths, tmp_path, batch_size=8, hooks=[ITERATION, {"type": "StopAtHook", "iter": 4}], max_epochs=2)
+    assert before == {"said": 26, "was": 4, "epoch": 0}
+    left = -(-(103 - 4 * 8) // 16) + 7
+    for result in run_job(2, share_jobs.lengths, tmp_path, batch_size=8, hooks=[ITERATION], max_epochs=2, resume="auto"):
+        assert result == {"said": 4 + left, "was": 4 + left, "epoch": 2}
 
 
 def test_a_checkpoint_of_two_processes_has_one_file_that_one_process_can_read(tmp_path):

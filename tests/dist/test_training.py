@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from tests.dist import jobs
+from tests.dist import jobs, share_jobs
 from tests.dist.processes import run_job
 
 pytestmark = pytest.mark.slow
@@ -41,11 +41,29 @@ def test_metrics_over_shares_of_a_set_of_odd_size_are_those_of_one_process(tmp_p
     assert both[0]["metrics"]["val_loss"] == pytest.approx(alone["metrics"]["val_loss"], rel=1e-5)
 
 
-def test_accumulation_leaves_out_the_synchronisation_and_gives_the_same(tmp_path):
-    hooks = [{"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 2}]
-    (alone,) = run_job(1, jobs.train, tmp_path / "one", hooks=hooks, max_iters=6, max_epochs=None)
-    both = run_job(2, jobs.train, tmp_path / "two", hooks=hooks, max_iters=6, max_epochs=None)
-    assert close(both[0]["weights"], alone["weights"])
+@pytest.mark.parametrize("together", [3, 4])
+def test_accumulation_gives_the_same_also_where_a_group_ends_with_an_uneven_batch(tmp_path, together):
+    hooks = [{"type": "GradientCumulativeOptimizerHook", "cumulative_iters": together}]
+    (alone,) = run_job(1, jobs.train, tmp_path / "one", hooks=hooks)
+    first, second = run_job(2, jobs.train, tmp_path / "two", hooks=hooks)
+    assert close(first["weights"], alone["weights"])
+    assert all(torch.equal(first["weights"][name], second["weights"][name]) for name in first["weights"])
+
+
+def test_the_last_batch_is_weighed_once_and_with_it_all_that_the_step_tells(tmp_path):
+    assert run_job(2, share_jobs.weighing_hooks, tmp_path / "hooks") == [[1, 1, 0]] * 2
+    (alone,) = run_job(1, share_jobs.errors, tmp_path / "one")
+    both = run_job(2, share_jobs.errors, tmp_path / "two")
+    assert both[0] == pytest.approx(alone)
+
+
+def test_a_run_that_was_stopped_early_stays_stopped(tmp_path):
+    hooks = [{"type": "EarlyStoppingHook", "stopping_threshold": 100.0}]
+    before = run_job(2, jobs.train, tmp_path, hooks=hooks)
+    after = run_job(2, jobs.train, tmp_path, hooks=hooks, resume="auto")
+    assert [(result["iter"], result["epoch"]) for result in after] == [(before[0]["iter"], 1)] * 2
+    assert before[0]["stop"] == after[0]["stop"]
+    assert "stopping_threshold" in after[0]["stop"]
 
 
 def test_one_process_that_asks_to_stop_stops_all_at_the_same_iteration_with_a_checkpoint(tmp_path):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 
 from hookline import make_loader
-from tests.dist import jobs
+from tests.dist import jobs, share_jobs
 from tests.dist.processes import run_job
 
 pytestmark = pytest.mark.slow
@@ -25,11 +27,39 @@ def test_a_data_set_that_judges_gets_all_predictions_in_order_and_a_metric_of_on
     assert set(alone) == {"judged", "first", "last", "local", "val_loss"}
 
 
-@pytest.mark.parametrize("hook", ["SyncBuffersHook", "PreciseBNHook"])
-def test_statistics_are_those_of_all_processes(tmp_path, hook):
-    first, second = run_job(2, jobs.statistics, tmp_path, hook=hook)
-    assert torch.equal(first["mean"], second["mean"])
-    assert torch.equal(first["var"], second["var"])
+def test_metrics_without_a_loss_are_weighted_by_samples_and_none_counts_twice(tmp_path):
+    (alone,) = run_job(1, share_jobs.evaluate, tmp_path / "one")
+    both = run_job(2, share_jobs.evaluate, tmp_path / "two")
+    assert set(alone) == {"local", "nothing"}
+    for result in both:
+        assert result["local"] == pytest.approx(alone["local"])
+        assert math.isnan(result["nothing"])
+
+
+def test_numbers_are_reported_as_those_of_all_processes(tmp_path):
+    means = dict.fromkeys(["loss", "accuracy", "throughput/mfu"], 2.0)
+    slowest = {"time": 3.0, "data_time": 3.0, "eta": 3.0, "time/data": 3.0, "time/iters_per_s": 1.0}
+    most = {"system/memory_mb": 3.0, "memory/rss_peak_gb": 3.0, "memory/gpu_gb": 3.0}
+    together = dict.fromkeys(["time/samples_per_s", "throughput/samples_per_s", "throughput/tokens_per_s", "throughput/flops_per_s"], 4.0)
+    expected = {**means, **slowest, **most, **together}
+    for result in run_job(2, share_jobs.reported, tmp_path, names=list(expected)):
+        assert result == expected
+
+
+@pytest.mark.parametrize("hook", [{"type": "SyncBuffersHook"}, {"type": "CheckpointHook", "sync_buffer": True}], ids=["hook", "checkpoint"])
+def test_buffers_become_their_mean_over_all_processes(tmp_path, hook):
+    first, second = run_job(2, share_jobs.averaged_buffers, tmp_path, hook=hook)
+    assert not torch.equal(first["before"], second["before"])
+    mean = (first["before"] + second["before"]) / 2
+    for result in (first, second):
+        assert torch.allclose(result["after"], mean)
+        assert torch.allclose(result["saved"], mean)
+
+
+def test_averages_begin_with_the_first_processes_weights_on_all(tmp_path):
+    first, second = run_job(2, share_jobs.averaged_weights, tmp_path)
+    for what in ("first", "average"):
+        assert all(torch.equal(first[what][name], second[what][name]) for name in first[what])
 
 
 def test_precise_statistics_of_two_processes_are_the_true_averages_over_all_their_batches(tmp_path):
@@ -48,6 +78,10 @@ def test_what_cannot_work_in_several_processes_is_refused_before_training(tmp_pa
     assert all("RollbackHook: going back works in a run of one process only" in text for text in told)
     told = run_job(2, jobs.refused, tmp_path / "sync_bn", sync_bn=True)
     assert all("no synchronised batch norm for the CPU" in text for text in told)
+    told = run_job(2, share_jobs.differing, tmp_path / "model", what="model")
+    assert "the model differs between processes: 1.weight (2, 3) on process 0, 1.weight (3, 3) on process 1" in told[0]
+    told = run_job(2, share_jobs.differing, tmp_path / "order", what="order")
+    assert all("train_loader has different seeds of its order (0 on process 0, 1 on process 1)" in text for text in told)
 
 
 def test_compiled_weights_keep_their_names(tmp_path):

@@ -1,0 +1,86 @@
+"""Where a resumed run goes on in its data: with a sampler of the user's, with batches of another size, with other devices."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+from hookline import Runner, make_loader
+from hookline.engine import BaseHook
+from hookline.engine.capture import restore_rng, rng_state
+from hookline.hooks import StopAtHook
+
+SAMPLES = 26
+
+
+class Seen(BaseHook):
+    """Notes which samples are trained on, and in which iteration the run ends."""
+
+    def __init__(self) -> None:
+        self.samples: list[int] = []
+        self.last: list[int] = []
+
+    def after_train_iter(self, runner):
+        self.samples += runner.batch[1].tolist()
+        if self.is_last_iter(runner):
+            self.last.append(runner.iter + 1)
+
+
+def data() -> TensorDataset:
+    return TensorDataset(torch.randn(SAMPLES, 4), torch.arange(SAMPLES))
+
+
+def ours(batch_size: int):
+    return make_loader(data(), batch_size, shuffle=True, seed=5)
+
+
+def run(folder, loader, *hooks, **parts) -> tuple[Runner, Seen]:
+    model, seen = nn.Linear(4, SAMPLES), Seen()
+    if "max_iters" not in parts:
+        parts.setdefault("max_epochs", 2)
+    runner = Runner(
+        model, train_loader=loader, optimizer=torch.optim.SGD(model.parameters(), 0.1), loss_fn=nn.CrossEntropyLoss(), work_dir=folder,
+        hooks=[seen, {"type": "CheckpointHook", "save_best": False}, *hooks], drop_hooks=["ReportHook", "EvalHook"], **parts,
+    )  # fmt: skip
+    return runner.train(), seen
+
+
+def dealt() -> DataLoader:
+    return DataLoader(data(), 4, sampler=DistributedSampler(data(), num_replicas=2, rank=0, seed=3))
+
+
+@pytest.mark.parametrize("stop", [2, 4, 6])
+def test_a_distributed_sampler_goes_on_in_the_order_of_the_epoch_that_was_interrupted(tmp_path, stop):
+    _, straight = run(tmp_path / "straight", dealt())
+    _, first = run(tmp_path / "cut", dealt(), StopAtHook(iter=stop))
+    _, second = run(tmp_path / "cut", dealt(), resume="auto")
+    assert first.samples + second.samples == straight.samples
+
+
+@pytest.mark.parametrize(("before", "stop", "after"), [(4, 3, 8), (8, 2, 4), (8, 5, 3), (1, 2, 8), (4, 7, 8), (4, 14, 8)])
+def test_with_batches_of_another_size_each_sample_comes_once_and_the_run_knows_its_length(tmp_path, before, stop, after):
+    _, first = run(tmp_path, ours(before), StopAtHook(iter=stop))
+    runner, second = run(tmp_path, ours(after), resume="auto")
+    assert sorted((first.samples + second.samples)[:SAMPLES]) == list(range(SAMPLES))
+    assert sorted((first.samples + second.samples)[SAMPLES:]) == list(range(SAMPLES))
+    assert runner.max_iters == runner.iter
+    assert second.last == ([runner.iter] if second.samples else [])
+
+
+def test_a_run_measured_in_iterations_knows_its_epochs_with_batches_of_another_size(tmp_path):
+    run(tmp_path, ours(4), StopAtHook(iter=3), max_iters=12)
+    runner, _ = run(tmp_path, ours(8), resume="auto", max_iters=12)
+    assert (runner.max_iters, runner.max_epochs) == (12, 3)  # 3 and 2 of the first, 4 of the second, 3 of the third
+    assert (runner.iter, runner.epoch, runner.inner_iter) == (12, 2, 3)
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_random_numbers_go_on_on_as_many_devices_as_there_are(monkeypatch, devices):
+    restored = {}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: restored.update({device: state}))
+    restore_rng({**rng_state(), "cuda": ["first", "second"]})
+    assert restored == dict(list({0: "first", 1: "second"}.items())[:devices])
