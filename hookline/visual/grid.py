@@ -49,9 +49,12 @@ def grid(tiles: Sequence[Tile], title: str, *, per_sample: int = 1, legend: Sequ
 
 def _shape(samples: int, per_sample: int, height: int, width: int) -> tuple[int, int]:
     """Columns and rows of tiles that make the picture about as wide as it is high, with few places left empty."""
-    ideal = max(1, min(samples, round(math.sqrt(samples * height / (width * per_sample)))))
-    choices = (ideal, max(1, ideal - 1), min(samples, ideal + 1))
-    across = min(choices, key=lambda columns: -samples % columns)  # the first of equals, which is the ideal one
+
+    def blemish(across: int) -> float:
+        rows = math.ceil(samples / across)
+        return abs(math.log(across * per_sample * width / (rows * height))) + (across * rows - samples) / samples
+
+    across = min(range(samples, 0, -1), key=blemish)  # of equals the wider one: a title has more room
     return across * per_sample, math.ceil(samples / across)
 
 
