@@ -31,21 +31,21 @@ demo: $(VENV)/.use
 	$(BIN)/hookline train configs/digits.yaml
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # Trains the example models to their stated scores and goes through every single write of a checkpoint.
 test-exhaustive: $(VENV)/.dev
-	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto -m "exhaustive or slow" tests/models tests/docs tests/checkpoint tests/report tests/verify
+	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto -m "exhaustive or slow" tests/models tests/docs tests/checkpoint tests/report tests/verify tests/cli
 
 # Callbacks of other frameworks: in an environment beside the one that is worked in, which sees its packages (torch, trackers) and
 # has the others.
 test-compat: $(COMPAT)/.ready
-	$(COMPAT)/bin/python -m pytest -n 2 tests/compat_foreign
+	$(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/compat_foreign
 
 compat-environment: $(COMPAT)/.ready
 
 compat-matrix: $(COMPAT)/.ready
-	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest -n 2 tests/compat_foreign
+	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/compat_foreign
 
 # The last three ask for older packages, Composer for an older torch and torchvision besides: each runs with the ones that are here.
 $(COMPAT)/.ready: pyproject.toml constraints.txt $(VENV)/.dev
@@ -67,7 +67,7 @@ format: $(VENV)/.dev
 
 check: lint test
 
-# All of our own benchmarks, one after another (about ten minutes), and the page and picture made from them; then those with other frameworks.
+# All of our own benchmarks, one after another (about half an hour), and the page and picture made from them; then those with other frameworks.
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/report.py

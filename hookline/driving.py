@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from hookline.engine import BaseRunner, Metrics
+from hookline.engine.capture import COUNTERS, capture, restore_hooks
 from hookline.engine.changes import configured
 from hookline.engine.loops import training_batches
 from hookline.engine.registration import HookOrConfig
@@ -19,6 +20,8 @@ from hookline.errors import HooklineError
 from hookline.hooks import EvalHook
 
 Validate = Callable[[], Mapping[str, Any]]
+
+OWNERS = ("state_dict", "optimizer", "scheduler", "loader", "rng")  # parts of a checkpoint that the owner of the loop keeps
 
 
 def drive(
@@ -53,9 +56,20 @@ def drive(
 class Drive:
     """A run whose iterations are someone else's code."""
 
-    def __init__(self, runner: BaseRunner, validate: Validate | None = None, signals: bool = True, validated: bool = False) -> None:
-        """`validated`: whoever owns the loop also validates, and tells with `begin_validation` and `end_validation`."""
+    def __init__(
+        self,
+        runner: BaseRunner,
+        validate: Validate | None = None,
+        signals: bool = True,
+        validated: bool = False,
+        kept: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`validated`: whoever owns the loop also validates, and tells with `begin_validation` and `end_validation`.
+
+        `kept` is what `keep` gave for the checkpoint of the loop's owner, if the loop was resumed from it.
+        """
         self.runner = runner
+        self._kept = kept
         self._validate = _refuse if validated else validate
         self._signals = signals
         self._watched = ExitStack()
@@ -83,15 +97,22 @@ class Drive:
             if self._validate is not None:
                 function = self._validate
                 runner.evaluation.test_fn = lambda model, loader: function()
-            runner._load()
+            if self._kept is None:
+                runner._load()
+            else:
+                self._take(self._kept)
             for call in runner.sites.before_train:
                 call(runner)
+            if self._kept is not None:
+                restore_hooks(runner, self._kept)  # as they were, whatever the sites before here did
+                runner._resumed_from = self._kept = None
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         runner = self.runner
         self._watched.close()
+        self._evaluating.close()  # a validation that failed: what hooks do next is with the model's own weights
         if error is not None:
             self._stack.__exit__(kind, error, trace)
             return
@@ -104,6 +125,12 @@ class Drive:
             for call in runner.sites.after_run:
                 call(runner)
 
+    def abandon(self) -> None:
+        """The loop ended long ago and no one told: hooks tidy up, and that is all."""
+        self._watched.close()
+        self._evaluating.close()
+        self._stack.close()
+
     def __iter__(self) -> Iterator[Any]:
         """The batches of the whole run, epoch after epoch; between two of them is all that a Runner does there."""
         if self.runner.train_loader is None:
@@ -113,6 +140,17 @@ class Drive:
             self._begin(batch)
             yield self.runner.batch
             self._end()
+
+    def keep(self) -> dict[str, Any]:
+        """What the owner of the loop is to put into its checkpoint: the counters and all that hooks keep."""
+        runner = self.runner
+        runner.checkpoint = capture(runner)
+        try:
+            for call in runner.sites.before_save_checkpoint:
+                call(runner)
+            return {key: value for key, value in runner.checkpoint.items() if key not in OWNERS}
+        finally:
+            runner.checkpoint = None
 
     def loss(self, loss: Any, **outputs: Any) -> Any:
         """Tell the loss, and what else hooks may want (`predictions`, `targets`); returns the loss to go backward from."""
@@ -206,6 +244,18 @@ class Drive:
         if runner.seam.pending:
             runner.seam.settle(runner)
         return runner.stop_reason is None
+
+    def _take(self, kept: Mapping[str, Any]) -> None:
+        """Go on with what `keep` gave; weights, data and random numbers are the business of whoever owns the loop."""
+        runner, meta = self.runner, kept["meta"]
+        for name in COUNTERS:
+            setattr(runner, name, meta[name])
+        runner.metrics.update(meta["metrics"])
+        runner.best.update(meta["best"])
+        runner.events.load_state_dict(kept["events"])
+        restore_hooks(runner, kept)
+        runner._resumed_from = dict(kept)
+        runner._call_after_load(dict(kept))
 
     def _begin(self, batch: Any) -> None:
         runner = self.runner

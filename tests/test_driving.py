@@ -10,6 +10,8 @@ import torch
 from torch import nn
 
 import hookline
+from hookline.driving import Drive
+from hookline.engine import BaseRunner
 from hookline.errors import HooklineError
 from hookline.hooks import CheckpointHook, EarlyStoppingHook, EMAHook, GradientFlowHook, LoggerHook, OptimizerHook
 from tests.helpers import Tracer, batches, make_runner, small_model
@@ -158,6 +160,73 @@ def test_a_loop_that_calls_us(tmp_path):
     make_runner(tmp_path, same).train()
     assert log.log == same.log
     assert run.stop_reason == "reached max_epochs=2"
+
+
+def told(hooks, tmp_path, model, batches_of_run, kept=None, fails=False):
+    """A loop whose owner keeps weights and data and validates, and has us keep the rest."""
+    runner = BaseRunner(model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), hooks=hooks, max_epochs=2, work_dir=tmp_path)
+    runner.epoch_length = 4
+    with Drive(runner, signals=False, validated=True, kept=kept) as run:
+        for number, (x, y) in batches_of_run:
+            if runner.inner_iter == 0 or number == batches_of_run[0][0]:
+                run.begin_epoch()
+            run.begin_batch((x, y))
+            run.loss(nn.functional.cross_entropy(model(x), y)).backward()
+            runner.optimizer.step()
+            runner.optimizer.zero_grad()
+            run.end_batch()
+            if runner.inner_iter == 4:
+                run.end_training_part()
+                run.begin_validation()
+                if fails:
+                    raise ZeroDivisionError
+                run.end_validation({"val_loss": float(10 - number)})
+                run.end_epoch(training_part=False)
+    return run
+
+
+@pytest.mark.parametrize("at", [4, 6])  # after an epoch, and inside of one
+def test_whoever_owns_the_loop_can_keep_what_hooks_keep(tmp_path, at):
+    def hooks():
+        return [EMAHook(momentum=0.8, warm_up=0), EarlyStoppingHook(monitor="val_loss", patience=9, restore_best_weights=False)]
+
+    data = list(enumerate(batches() * 2))
+    whole = told(hooks(), tmp_path, small_model(), data).runner
+    model = small_model()
+    first = told(hooks(), tmp_path, model, data[:at])
+    kept = first.keep()
+    assert not {"state_dict", "optimizer", "rng"} & set(kept)
+    log = Tracer()
+    resumed = told([*hooks(), log], tmp_path, model, data[at:], kept=kept).runner
+    assert (resumed.iter, resumed.epoch, resumed.optimizer_steps) == (8, 2, 8)
+    assert log.log[:3] == ["before_run", "after_load_checkpoint", "before_train"]
+    assert resumed.hook("EMAHook").updates == 8
+    averages = [each.hook("EMAHook").average.state_dict() for each in (whole, resumed)]
+    assert all(torch.equal(averages[0][name], averages[1][name]) for name in averages[0])
+    assert resumed.hook("EarlyStoppingHook").best_epoch == whole.hook("EarlyStoppingHook").best_epoch
+    assert resumed.best == whole.best
+
+
+def test_a_validation_that_fails_gives_the_model_its_own_weights_back(tmp_path):
+    model, ema = small_model(), EMAHook(momentum=0.9, warm_up=0)
+    with pytest.raises(ZeroDivisionError):
+        told([ema], tmp_path, model, list(enumerate(batches())), fails=True)
+    whole = by_hand([], tmp_path, epochs=1).runner.model
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), whole.parameters(), strict=True))
+
+
+def test_a_loop_that_ended_without_a_word_is_tidied_up(tmp_path):
+    log, model = Tracer(), small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    run = hookline.drive([log], model, optimizer, max_epochs=1, epoch_length=4, work_dir=tmp_path)
+    run.__enter__()
+    run.begin_epoch()
+    run.abandon()
+    assert log.log[-1] == "cleanup"
+    assert "on_exception" not in log.log
+    assert "after_train" not in log.log
+    assert not run.runner.running
+    assert not optimizer._optimizer_step_post_hooks
 
 
 def test_an_owner_of_optimize_is_refused(tmp_path):

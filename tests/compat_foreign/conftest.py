@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 
@@ -27,6 +28,11 @@ _failed: set[str] = set()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "shows(row): the test shows what the matrix says of a callback")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Every training of Hugging Face's Trainer collects garbage, and would go through all that was imported for half a second."""
+    gc.freeze()
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -6,6 +6,9 @@ maker's client is replaced by empty names while it is imported.
 
 from __future__ import annotations
 
+import re
+from operator import attrgetter
+
 import pytest
 import torch
 import transformers  # noqa: F401  # before the stubs: it looks for torchvision, too
@@ -52,8 +55,8 @@ def images(count=4, seed=0):
     return [(torch.randn(8, 3, 16, 16, generator=generator), torch.randint(3, (8,), generator=generator)) for _ in range(count)]
 
 
-def as_loader(data):
-    return DataLoader(TensorDataset(torch.cat([x for x, _ in data]), torch.cat([y for _, y in data])), batch_size=8)
+def as_loader(data, size=8):
+    return DataLoader(TensorDataset(torch.cat([x for x, _ in data]), torch.cat([y for _, y in data])), batch_size=size)
 
 
 class Composed(composer.ComposerModel):
@@ -88,7 +91,7 @@ def run_there(*parts, epochs=4, pictures=False, source=None, **options):
     logger = InMemoryLogger()
     trainer = composer.Trainer(
         model=model,
-        train_dataloader=as_loader(train),
+        train_dataloader=options.pop("train_dataloader", None) or as_loader(train),
         eval_dataloader=as_loader(val),
         optimizers=sgd(model),
         max_duration=f"{epochs}ep",
@@ -412,30 +415,66 @@ def test_a_batch_is_an_optimizer_step_when_gradients_are_added_up(tmp_path):
     assert seen == [(0, 1, 1), (0, 2, 2), (0, 3, 3), (1, 4, 1), (1, 5, 2), (1, 6, 3)]
 
 
-def test_events_come_in_the_same_order_with_the_same_clock(tmp_path):
+@pytest.mark.parametrize("together", [1, 2])  # iterations, or Composer's micro-batches, that make an optimizer step
+def test_events_come_in_the_same_order_with_the_same_clock(tmp_path, together):
+    own = ["init", "before_load", "after_load", "before_dataloader", "iteration_start", "iteration_end", "iteration_checkpoint"]
+    if together > 1:
+        own.append("after_dataloader")  # here each iteration has data of its own
+
     class Everything(composer.Callback):
         def __init__(self):
             self.log = []
 
         def run_event(self, event, state, logger):
-            own = ("init", "before_load", "after_load", "before_dataloader", "iteration_start", "iteration_end", "iteration_checkpoint")
             if event.value not in own:
-                self.log.append(
-                    (event.value, state.timestamp.epoch.value, state.timestamp.batch.value, state.timestamp.batch_in_epoch.value)
-                )
+                clock = state.timestamp
+                self.log.append((event.value, clock.epoch.value, clock.batch.value, clock.batch_in_epoch.value, clock.sample.value))
 
     there, here = Everything(), Everything()
-    run_there(there, epochs=2)
-    run_here(tmp_path, here, epochs=2)
+    run_there(there, epochs=2, device_train_microbatch_size=8, train_dataloader=as_loader(batches(), 8 * together))
+    run_here(tmp_path, here, epochs=2, owner=GradientCumulativeOptimizerHook(cumulative_iters=together))
     assert here.log == there.log
 
 
-def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path):
+def test_the_count_of_samples_never_goes_back(tmp_path):
+    class Samples(composer.Callback):
+        def __init__(self):
+            self.seen = []
+
+        def run_event(self, event, state, logger):
+            self.seen.append(state.timestamp.sample.value)
+
+    samples = Samples()
+    data = [*batches(5), *batches(1, size=3, seed=2)]
+    run_here(tmp_path, samples, epochs=2, train_loader=data, val_loader=batches(2, size=16, seed=1))
+    assert samples.seen == sorted(samples.seen)
+    assert samples.seen[-1] == 12 * 8
+
+
+def test_a_length_in_iterations_is_one_in_steps_of_the_optimizer(tmp_path):
+    class Length(composer.Callback):
+        def fit_start(self, state, logger):
+            self.seen = str(state.max_duration)
+
+    length, owner = Length(), GradientCumulativeOptimizerHook(cumulative_iters=4)
+    runner = run_here(tmp_path, length, epochs=None, max_iters=16, owner=owner)
+    assert "5" in length.seen
+    assert runner.optimizer_steps == 5
+
+
+def test_a_metric_has_all_its_names(tmp_path):
+    stopper = cb.EarlyStopper("val_acc", "eval", patience=1)
+    assert run_here(tmp_path, stopper, epochs=12).epoch < 12
+
+
+@pytest.mark.parametrize("asked", ["state.deepspeed_config_of_old", "state.model.tokenizer"])
+def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path, asked):
     class Curious(composer.Callback):
         def epoch_end(self, state, logger):
-            return state.deepspeed_config_of_old
+            assert not hasattr(state.model, "nothing")
+            return attrgetter(asked.removeprefix("state."))(state)
 
-    with pytest.raises(MissingAttribute, match=r"Curious asks for `state\.deepspeed_config_of_old` of composer 0\.32\.1"):
+    with pytest.raises(MissingAttribute, match=rf"Curious asks for `{re.escape(asked)}` of composer 0\.32\.1"):
         run_here(tmp_path, Curious())
 
 

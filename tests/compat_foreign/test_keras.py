@@ -75,6 +75,13 @@ def test_the_direction_of_a_metric_is_known_by_its_name(tmp_path):
     assert callback.monitor_op is keras.ops.greater
 
 
+def test_a_metric_has_all_its_names(tmp_path):
+    seen = []
+    run_here(tmp_path, cb.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append((logs["val_acc"], logs.get("accuracy")))), epochs=1)
+    assert seen[0][0] == seen[0][1] is not None
+    assert run_here(tmp_path, cb.EarlyStopping("val_acc", patience=1, mode="max"), epochs=12).epoch < 12
+
+
 def test_a_resumed_run_keeps_its_patience_although_keras_resets_it(tmp_path):
     def stopping():
         return cb.EarlyStopping("val_loss", patience=4, min_delta=0.01, restore_best_weights=True)

@@ -44,7 +44,7 @@ class LitNet(pl.LightningModule):
         self.log("train_loss", loss)
         return loss
 
-    def validation_step(self, batch, index):
+    def validation_step(self, batch, index, dataloader_idx=0):
         out = self(batch[0])
         self.log("val_loss", self.loss(out, batch[1]), batch_size=len(batch[1]))
         self.log("val_acc", (out.argmax(1) == batch[1]).float().mean(), batch_size=len(batch[1]))
@@ -286,7 +286,8 @@ def test_model_pruning(tmp_path):
 
 @shows(NAME, "LambdaCallback", "the same calls in the same order")
 @shows(NAME, "Callback", "the same calls in the same order, with the same epoch, step and function of the trainer")
-def test_calls_come_in_the_same_order_with_the_same_counters(tmp_path):
+@pytest.mark.parametrize("together", [1, 4])  # batches that make an optimizer step
+def test_calls_come_in_the_same_order_with_the_same_counters(tmp_path, together):
     methods = [
         *(
             "setup",
@@ -334,10 +335,101 @@ def test_calls_come_in_the_same_order_with_the_same_counters(tmp_path):
         return cb.LambdaCallback(**{name: method(name) for name in methods})
 
     there, here = [], []
-    run_there(tmp_path, recording(there), epochs=2)
-    run_here(tmp_path, recording(here), epochs=2)
-    assert [entry[:4] for entry in here if entry[0] != "teardown"] == [entry[:4] for entry in there if entry[0] != "teardown"]
-    assert [entry[0] for entry in here] == [entry[0] for entry in there]
+    run_there(tmp_path, recording(there), epochs=2, accumulate_grad_batches=together)
+    run_here(tmp_path, recording(here), epochs=2, owner=GradientCumulativeOptimizerHook(cumulative_iters=together))
+    assert here == there
+
+
+class Stages(pl.Callback):
+    """Notes the stage that it is set up for, which loader a batch is of, and whether a fit ends."""
+
+    def __init__(self):
+        self.seen = []
+
+    def setup(self, trainer, pl_module, stage):
+        self.seen.append(("setup", stage, trainer.state.fn.value))
+
+    def on_load_checkpoint(self, trainer, pl_module, checkpoint):
+        self.seen.append("load")
+
+    def on_validation_batch_end(self, trainer, pl_module, outputs, batch, *place):
+        self.seen.append(("val", *place))
+
+    on_test_batch_start = lambda self, *args: self.seen.append(("test", *args[3:]))  # noqa: E731
+
+    def on_fit_end(self, trainer, pl_module):
+        self.seen.append("on_fit_end")
+
+    def teardown(self, trainer, pl_module, stage):
+        self.seen.append(("teardown", stage, trainer.state.fn.value))
+
+
+def test_a_callback_is_set_up_for_what_is_run(tmp_path):
+    two = [batches(2, seed=1), batches(1, seed=2)]
+    there, here = Stages(), Stages()
+    trainer, model = run_there(tmp_path, there, epochs=1)
+    trainer.validate(model, [loader(each) for each in two], verbose=False)
+    model.test_step = lambda batch, batch_idx: None
+    trainer.test(model, loader(two[0]), verbose=False)
+    runner = run_here(tmp_path, here, epochs=1)
+    runner.val_loader = dict(zip("ab", two, strict=True))
+    runner.validate()
+    runner.test_loader = two[0]
+    runner.test()
+    assert here.seen == there.seen
+    assert [entry[1] for entry in here.seen if entry[0] == "setup"] == ["fit", "validate", "test"]
+
+
+def test_an_evaluation_sets_a_callback_up_before_it_sees_the_loaded_checkpoint(tmp_path):
+    run_here(tmp_path / "run", CheckpointHook(), epochs=1)
+    stages = Stages()
+    run_here(tmp_path, stages, train=False, load_from=tmp_path / "run" / "last.pth").validate()
+    assert stages.seen[:2] == [("setup", "validate", "validate"), "load"]
+
+
+def test_the_number_of_steps_is_that_of_the_optimizer(tmp_path):
+    class Steps(pl.Callback):
+        def on_train_start(self, trainer, pl_module):
+            self.seen = trainer.max_steps, trainer.estimated_stepping_batches
+
+    steps, owner = Steps(), GradientCumulativeOptimizerHook(cumulative_iters=4)
+    runner = run_here(tmp_path, steps, epochs=None, max_iters=16, owner=owner)
+    assert steps.seen == (5, 5)
+    assert runner.optimizer_steps == 5
+
+
+def test_values_that_a_callback_logs_are_reduced_over_the_epoch(tmp_path):
+    class Logs(pl.Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            pl_module.log("last", float(batch_idx))
+            pl_module.log("both", float(batch_idx), on_step=True, on_epoch=True)
+            pl_module.log("most", float(batch_idx), on_step=False, on_epoch=True, reduce_fx="max", batch_size=8)
+
+        def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+            pl_module.log("seen", float(batch_idx), batch_size=len(batch[1]))
+
+    data = [*batches(1, seed=1), *batches(1, size=4, seed=2)]
+    trainer, model = run_there(tmp_path, Logs(), epochs=2)
+    trainer.validate(model, loader(data), verbose=False)
+    runner = run_here(tmp_path, Logs(), epochs=2, val_loader=data)
+    ours = runner.hooks[-1].trainer.callback_metrics
+    wanted = {"last": 5.0, "both": 2.5, "both_step": 5.0, "both_epoch": 2.5, "most": 5.0, "seen": pytest.approx(1 / 3)}
+    assert {name: float(ours[name]) for name in wanted} == wanted
+    assert float(trainer.callback_metrics["seen"]) == wanted["seen"]
+    fitted, _ = run_there(tmp_path, Logs(), epochs=2)
+    assert {name: float(fitted.callback_metrics[name]) for name in wanted if name != "seen"} == {
+        name: value for name, value in wanted.items() if name != "seen"
+    }
+    assert runner.events.latest()["seen"] == wanted["seen"]
+
+
+def test_a_reduction_that_is_not_known_here_is_refused(tmp_path):
+    class Logs(pl.Callback):
+        def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
+            pl_module.log("odd", 1.0, on_epoch=True, reduce_fx=torch.median)
+
+    with pytest.raises(HooklineError, match="Logs logs 'odd' with reduce_fx='median'; here there are 'mean', 'sum', 'min' and 'max'"):
+        run_here(tmp_path, Logs())
 
 
 @shows(NAME, "OnExceptionCheckpoint", "the same file after a failure, none after a good run")
@@ -444,7 +536,8 @@ def test_an_attribute_that_is_missing_names_callback_attribute_and_version(tmp_p
 
 def test_only_sites_that_the_callback_overrides_are_hooked():
     hook = wrap(cb.EarlyStopping("val_loss"))
-    assert set(hook.get_triggered_stages()) == {"before_run", "after_val", "after_epoch", "after_train", "cleanup"}
+    always = {"before_run", "before_val", "after_val", "before_test", "after_test", "cleanup"}  # where the trainer's stage changes
+    assert set(hook.get_triggered_stages()) == always | {"after_epoch", "after_train"}
 
 
 def test_twins_get_numbered_names_and_keep_their_own_state(tmp_path):

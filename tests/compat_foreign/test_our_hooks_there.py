@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import lightning.pytorch as pl
 import pytest
 import torch
+from torch.utils.data import DataLoader
+from transformers import TrainerCallback
 
 from hookline.compat import lightning as ours_in_lightning
 from hookline.compat import transformers as ours_in_transformers
+from hookline.engine import BaseHook
 from hookline.errors import HooklineError
 from hookline.hooks import CheckpointHook, EarlyStoppingHook, EMAHook, EvalHook, GradientFlowHook
 from tests.compat_foreign.problem import batches, loader, run_here, same_weights
@@ -83,21 +88,180 @@ def test_validation_in_lightning_is_with_the_average(tmp_path):
     assert same_weights(model, plain.model)  # and training never saw it
 
 
-def test_hooks_state_goes_through_a_lightning_checkpoint(tmp_path):
-    def callback():
-        return ours_in_lightning.HooklineCallback([EarlyStoppingHook(monitor="val_loss", patience=50)], work_dir=tmp_path / "hooks")
+class Lengths(BaseHook):
+    """Notes what a hook can know of the length of a run, and the epochs that it is told of."""
 
-    first = callback()
-    trainer, _ = in_lightning(tmp_path, first, epochs=3)
-    trainer.save_checkpoint(tmp_path / "kept.ckpt")
-    second = callback()
-    resumed = pl.Trainer(
-        max_epochs=5, accelerator="cpu", logger=False, callbacks=[second], enable_checkpointing=False, enable_progress_bar=False
+    def __init__(self):
+        self.epochs = []
+
+    def before_train(self, runner):
+        self.seen = runner.epoch_length, runner.max_epochs, runner.max_iters
+
+    def before_train_epoch(self, runner):
+        self.epochs.append((runner.epoch, runner.inner_iter))
+
+
+@pytest.mark.parametrize("at", [12, 13, 15, 18])  # after an epoch, twice inside of one, and after its last batch
+def test_what_hooks_keep_goes_through_a_lightning_checkpoint(tmp_path, at):
+    def callback():
+        hooks = [EMAHook(momentum=0.8, warm_up=0), EarlyStoppingHook(monitor="val_loss", patience=50), Lengths()]
+        return ours_in_lightning.HooklineCallback(hooks, work_dir=tmp_path / "hooks")
+
+    class Keep(pl.Callback):
+        def on_train_batch_end(self, trainer, *args):
+            if trainer.global_step == at:
+                trainer.save_checkpoint(tmp_path / "kept.ckpt")
+
+    whole = callback()
+    in_lightning(tmp_path, whole, Keep(), epochs=5)
+    resumed = callback()
+    trainer = pl.Trainer(
+        max_epochs=5, accelerator="cpu", logger=False, callbacks=[resumed], enable_checkpointing=False, enable_progress_bar=False
     )
-    resumed.fit(LitNet(), loader(batches()), loader(batches(2, seed=1)), ckpt_path=tmp_path / "kept.ckpt", weights_only=False)
-    assert second.runner.iter == 30
-    assert second.runner.epoch == 5
-    assert second.runner.hook("EarlyStoppingHook").best_epoch == first.runner.hook("EarlyStoppingHook").best_epoch
+    data = Resumable(batches(), start=at % 6)
+    trainer.fit(LitNet(), data, loader(batches(2, seed=1)), ckpt_path=tmp_path / "kept.ckpt", weights_only=False)
+
+    ours, other = whole.runner, resumed.runner
+    assert (other.iter, other.epoch, other.inner_iter) == (ours.iter, ours.epoch, ours.inner_iter) == (30, 5, 0)
+    assert other.hook("Lengths").epochs[0] == (at // 6, at % 6)
+    assert other.hook("EMAHook").updates == ours.hook("EMAHook").updates == 30
+    averages = [each.hook("EMAHook").average.state_dict() for each in (ours, other)]
+    assert all(torch.allclose(averages[0][name], averages[1][name], atol=1e-6) for name in averages[0])
+    assert other.hook("EarlyStoppingHook").best_epoch == ours.hook("EarlyStoppingHook").best_epoch
+
+
+class Resumable(DataLoader):
+    """Begins its first pass where the run was: else Lightning would see the epoch's first batches again."""
+
+    def __init__(self, data, start):
+        super().__init__(data, batch_size=None)
+        self.start = start
+
+    def state_dict(self):
+        return {}
+
+    def load_state_dict(self, state): ...
+
+    def __iter__(self):
+        start, self.start = self.start, 0
+        return itertools.islice(super().__iter__(), start, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "seen"),
+    [
+        ({"max_epochs": 3}, (6, 3, 18)),
+        ({"max_epochs": -1, "max_steps": 5, "accumulate_grad_batches": 4}, (6, 3, 16)),  # 4 + 2 + 4 + 2 + 4 batches
+        ({"max_epochs": 2, "max_steps": 50}, (6, 2, 12)),
+        ({"max_epochs": 9, "max_steps": 8}, (6, 2, 8)),
+    ],
+)
+def test_hooks_in_lightning_know_how_long_the_run_is(tmp_path, options, seen):
+    hook = Lengths()
+    callback = ours_in_lightning.HooklineCallback([hook], work_dir=tmp_path)
+    in_lightning(tmp_path, callback, epochs=options.pop("max_epochs"), **options)
+    assert hook.seen == seen
+    assert callback.runner.iter == seen[2]
+
+
+@pytest.mark.parametrize("at", [12, 14])  # after an epoch, and inside of one
+def test_what_hooks_keep_goes_through_a_checkpoint_of_the_trainer(tmp_path, at):
+    def callback():
+        hooks = [EMAHook(momentum=0.8, warm_up=0), EarlyStoppingHook(monitor="val_loss", patience=50), Lengths()]
+        return ours_in_transformers.HooklineCallback(hooks, work_dir=tmp_path / "hooks")
+
+    whole, resumed = callback(), callback()
+    in_transformers(tmp_path, whole, epochs=4, save_strategy="steps", save_steps=at)
+    in_transformers(tmp_path, resumed, epochs=4, resume=tmp_path / f"checkpoint-{at}")
+
+    ours, other = whole.runner, resumed.runner
+    assert (other.iter, other.epoch, other.inner_iter) == (ours.iter, ours.epoch, ours.inner_iter) == (24, 4, 0)
+    assert other.hook("Lengths").epochs[0] == (at // 6, at % 6)
+    assert other.hook("EMAHook").updates == ours.hook("EMAHook").updates == 24
+    averages = [each.hook("EMAHook").average.state_dict() for each in (ours, other)]
+    assert all(torch.allclose(averages[0][name], averages[1][name], atol=1e-6) for name in averages[0])
+    assert other.hook("EarlyStoppingHook").best_epoch == ours.hook("EarlyStoppingHook").best_epoch
+
+
+def test_a_checkpoint_of_the_trainer_without_our_file_is_told(tmp_path, caplog):
+    in_transformers(tmp_path, epochs=2, save_strategy="epoch")
+    callback = ours_in_transformers.HooklineCallback([Lengths()], work_dir=tmp_path / "hooks")
+    in_transformers(tmp_path, callback, epochs=2, resume=tmp_path / "checkpoint-6")
+    assert "HooklineCallback: resumed at step 6, and there is no" in caplog.text
+    assert callback.runner.hook("Lengths").epochs == [(1, 0)]
+
+
+class Fails(TrainerCallback):
+    """Fails once, in a step or while the Trainer evaluates."""
+
+    def __init__(self, method, at):
+        setattr(self, method, self.count)
+        self.left = at
+
+    def count(self, *args, **kwargs):
+        self.left -= 1
+        if self.left == 0:
+            raise ZeroDivisionError("on purpose")
+
+
+@pytest.mark.parametrize(("method", "at"), [("on_step_end", 3), ("on_prediction_step", 2)])
+def test_a_failure_in_the_trainer_reaches_the_hooks_of_a_callback_that_is_entered(tmp_path, method, at):
+    ema = EMAHook(momentum=0.9, warm_up=0)
+    callback = ours_in_transformers.HooklineCallback([ema, CheckpointHook(save_on_exception=True)], work_dir=tmp_path / "hooks")
+    with pytest.raises(ZeroDivisionError), callback:
+        in_transformers(tmp_path, callback, Fails(method, at), epochs=2)
+    model = callback.runner.model
+    assert not callback.runner.running
+    assert not model._forward_hooks
+    saved = torch.load(tmp_path / "hooks" / "exception.pth", weights_only=True)
+    assert all(torch.equal(value, saved["state_dict"][name]) for name, value in model.state_dict().items())
+    assert not all(torch.equal(value, ema.average.state_dict()[name]) for name, value in model.state_dict().items())
+
+
+def test_what_a_failed_training_left_is_tidied_up_before_the_next_one(tmp_path):
+    class Tidy(BaseHook):
+        done = 0
+
+        def cleanup(self, runner):
+            self.done += 1
+
+    tidy, models = Tidy(), []
+    callback = ours_in_transformers.HooklineCallback([tidy], work_dir=tmp_path / "hooks")
+    with pytest.raises(ZeroDivisionError):
+        in_transformers(tmp_path, callback, Fails("on_step_end", 3), epochs=1)
+    models.append(callback.runner.model)
+    assert models[0]._forward_hooks
+    models.append(in_transformers(tmp_path, callback, epochs=1).model)
+    assert tidy.done == 2
+    assert not models[0]._forward_hooks
+    assert not models[1]._forward_hooks
+
+
+def test_a_loss_that_the_trainer_computes_itself_is_not_mixed_up_with_an_older_one(tmp_path):
+    class Losses(BaseHook):
+        def before_train_iter(self, runner):
+            runner.outputs = {"loss": "of a batch before"}
+
+        def after_train_iter(self, runner):
+            assert runner.loss is None
+
+    callback = ours_in_transformers.HooklineCallback([Losses()], work_dir=tmp_path / "hooks")
+    trainer = in_transformers(tmp_path, callback, epochs=1, train=False)
+    trainer.compute_loss_func = lambda outputs, labels, **others: torch.nn.functional.cross_entropy(outputs["logits"], labels)
+    trainer.train()
+    assert callback.runner.iter == 6
+
+
+def test_validation_that_fails_in_lightning_leaves_the_models_own_weights(tmp_path):
+    class Broken(LitNet):
+        def validation_step(self, batch, index):
+            raise ZeroDivisionError("on purpose")
+
+    callback = ours_in_lightning.HooklineCallback([EMAHook(momentum=0.9, warm_up=0)], work_dir=tmp_path)
+    model = Broken()
+    with pytest.raises(ZeroDivisionError):
+        in_lightning(tmp_path, callback, model=model)
+    assert same_weights(model, run_here(tmp_path, epochs=1).model)
 
 
 def test_a_failure_in_lightning_reaches_the_hooks(tmp_path):

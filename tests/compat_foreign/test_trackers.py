@@ -74,7 +74,9 @@ def inspect(folder):
 @pytest.fixture
 def wandb(monkeypatch, tmp_path):
     wandb = pytest.importorskip("wandb")
-    for name, value in {"MODE": "offline", "SILENT": "true", "CONSOLE": "off", "LOG_MODEL": "checkpoint"}.items():
+    settings = {"MODE": "offline", "SILENT": "true", "CONSOLE": "off", "LOG_MODEL": "checkpoint"}
+    quick = {"X_SAVE_REQUIREMENTS": "false", "X_DISABLE_STATS": "true", "X_DISABLE_META": "true", "DISABLE_GIT": "true"}
+    for name, value in {**settings, **quick}.items():
         monkeypatch.setenv(f"WANDB_{name}", value)
     wandb.teardown()  # it reads the environment only once
     yield wandb
@@ -111,6 +113,8 @@ def in_mlflow(tmp_path, monkeypatch, kind):
     """What MLflow's files hold of a run; a database would take seconds to be made."""
     mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    monkeypatch.setenv("MLFLOW_ASYNC_LOGGING_THREADPOOL_SIZE", "1")  # several threads would write values in any order
+    monkeypatch.setenv("MLFLOW_ASYNC_LOGGING_BUFFERING_SECONDS", "1")  # which ends at once with the run; without it a thread polls
 
     def make(folder):
         monkeypatch.setenv("MLFLOW_TRACKING_URI", f"file://{folder}/me/runs")
@@ -124,7 +128,7 @@ def in_mlflow(tmp_path, monkeypatch, kind):
         (run,) = client.search_runs(["0"])
         assert run.data.params["per_device_train_batch_size"] == "8"
         rows = {name: client.get_metric_history(run.info.run_id, name) for name in LOGGED}
-        return {name: sorted((row.step, row.value) for row in found) for name, found in rows.items()}  # threads write them in any order
+        return {name: [(row.step, row.value) for row in found] for name, found in rows.items()}
 
     try:
         return in_both(tmp_path, make, read)
@@ -195,7 +199,8 @@ def test_dvclives_callback_for_keras_needs_tensorflow():
 @shows(NAME, "ClearMLCallback", f"{SAME}, in its offline session, into which models do not go, not from the Trainer either")
 def test_clearml_callback(tmp_path, monkeypatch):
     clearml = pytest.importorskip("clearml")
-    monkeypatch.setenv("CLEARML_CONFIG_FILE", str(tmp_path / "none.conf"))
+    (tmp_path / "clearml.conf").write_text("sdk {development {report_use_subprocess: false}}")  # at the end it waits for that one twice
+    monkeypatch.setenv("CLEARML_CONFIG_FILE", str(tmp_path / "clearml.conf"))
     monkeypatch.setenv("CLEARML_LOG_MODEL", "FALSE")
     clearml.Task.set_offline(True)
     off = {"auto_connect_frameworks": False, "auto_connect_arg_parser": False, "auto_connect_streams": False}
@@ -239,8 +244,10 @@ def test_swanlab_callback(tmp_path):
     from swanlab.proto.swanlab.record.v1.record_pb2 import Record
     from swanlab.sdk.internal.core_python.store import DataStoreReader
 
+    settings = swanlab.Settings(probe=swanlab.Settings.Probe(requirements=False, monitor=False))  # it would ask pip for seconds
+
     def make(folder):
-        swanlab.init(mode="offline", log_dir=str(folder / "swanlog"))
+        swanlab.init(mode="offline", log_dir=str(folder / "swanlog"), settings=settings)
         return integrations.SwanLabCallback()
 
     def read(folder, callback):

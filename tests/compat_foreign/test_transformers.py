@@ -29,9 +29,9 @@ class Scored(nn.Module):
         self.net = Net()
         self.loss = nn.CrossEntropyLoss()
 
-    def forward(self, x, labels):
+    def forward(self, x, labels=None):
         logits = self.net(x)
-        return {"loss": self.loss(logits, labels), "logits": logits}
+        return {"logits": logits} if labels is None else {"loss": self.loss(logits, labels), "logits": logits}
 
 
 class InOrder(transformers.Trainer):
@@ -43,7 +43,7 @@ def samples(data):
     return [{"x": x, "labels": y} for xs, ys in data for x, y in zip(xs, ys, strict=True)]
 
 
-def run_there(tmp_path, *callbacks, epochs=8, **arguments):
+def run_there(tmp_path, *callbacks, epochs=8, resume=None, train=True, **arguments):
     model = Scored()
     optimizer = sgd(model)
     arguments = {"eval_strategy": "epoch", "save_strategy": "no", "logging_steps": 2, **arguments}
@@ -65,7 +65,8 @@ def run_there(tmp_path, *callbacks, epochs=8, **arguments):
         optimizers=(optimizer, torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)),
         callbacks=list(callbacks),
     )
-    trainer.train()
+    if train:
+        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     return trainer
 
 
@@ -97,6 +98,29 @@ def test_the_metric_can_be_given(tmp_path):
     runner = run_here(tmp_path, wrap(EarlyStoppingCallback(1), metric_for_best_model="accuracy"), epochs=12)
     assert runner.hooks[-1].shared.args.greater_is_better
     assert runner.epoch < 12
+
+
+def test_a_metric_has_all_its_names(tmp_path):
+    callback = EarlyStoppingCallback(1)
+    assert run_here(tmp_path, wrap(callback, metric_for_best_model="val_acc"), epochs=12).epoch < 12
+    assert callback.early_stopping_patience_counter == 1
+
+
+@pytest.mark.parametrize(
+    ("hooks", "parts", "told"),
+    [
+        ([LoggerHook(interval=8)], {}, {"logging_steps": 2, "gradient_accumulation_steps": 4, "eval_strategy": "epoch", "max_steps": -1}),
+        ([CheckpointHook(interval=8, by_epoch=False)], {}, {"save_strategy": "steps", "save_steps": 2}),
+        ([CheckpointHook(interval=2)], {}, {"save_strategy": "steps", "save_steps": 4}),  # an epoch has two steps
+        ([], {"epochs": None, "max_iters": 16}, {"max_steps": 5}),  # of 4, 2, 4, 2 and 4 iterations
+    ],
+)
+def test_intervals_are_told_in_steps_of_the_optimizer(tmp_path, hooks, parts, told):
+    callback, owner = wrap(TrainerCallback()), GradientCumulativeOptimizerHook(cumulative_iters=4)
+    runner = run_here(tmp_path, callback, *hooks, owner=owner, **{"epochs": 3, **parts})
+    args = callback.shared.args
+    assert {name: getattr(args, name) for name in told} == told
+    assert callback.shared.state.max_steps == runner.optimizer_steps
 
 
 def test_a_resumed_run_keeps_its_patience_and_its_best(tmp_path):
@@ -223,7 +247,10 @@ def test_tensorboard_callback(tmp_path, monkeypatch):
 def test_codecarbon_callback(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "run").mkdir()
-    (tmp_path / ".codecarbon.config").write_text("[codecarbon]\nallow_multiple_runs = true\ntracking_mode = process\n")
+    # It swallows what goes wrong when it looks at the machine, and then writes nothing: it need not look at processes, of which another
+    # may just end, nor start one that burns a core to learn the processor's name.
+    (tmp_path / ".codecarbon.config").write_text("[codecarbon]\nallow_multiple_runs = true\ntracking_mode = machine\n")
+    monkeypatch.setattr("cpuinfo.get_cpu_info", lambda: {"brand_raw": "a processor"})
     run_here(tmp_path / "run", CodeCarbonCallback(), epochs=1)
     rows = (tmp_path / "run" / "emissions.csv").read_text().splitlines()
     assert len(rows) == 2

@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 from composer.core import Algorithm, Callback, Event
 
-from hookline.compat.composer.state import Result, RunState, targets_and_inputs
+from hookline.compat.composer.state import Result, Results, RunState, targets_and_inputs
 from hookline.compat.foreign import ForeignHook, plain_part
 from hookline.compat.foreign.state import decode
 from hookline.engine import BaseRunner, Priority
 from hookline.errors import HooklineError
+
+BEGIN = (Event.BATCH_START, Event.BEFORE_TRAIN_BATCH)  # once for all iterations that make an optimizer step
 
 
 class ComposerHook(ForeignHook):
@@ -36,6 +38,7 @@ class ComposerHook(ForeignHook):
         ),
         "after_forward": (Event.AFTER_FORWARD, Event.BEFORE_LOSS, Event.AFTER_LOSS, Event.BEFORE_BACKWARD),
         "after_backward": (Event.AFTER_BACKWARD, Event.AFTER_TRAIN_BATCH),
+        "after_train_iter": (Event.AFTER_BACKWARD,),
         "after_optimizer_step": (Event.BATCH_END, Event.BATCH_CHECKPOINT),
         "after_train_epoch": (Event.EPOCH_END, Event.ITERATION_END),
         "after_epoch": (Event.EPOCH_CHECKPOINT, Event.ITERATION_CHECKPOINT),
@@ -55,6 +58,7 @@ class ComposerHook(ForeignHook):
         self._events = {
             site: tuple(event for event in events if takes_all or self.has(event.value)) for site, events in self.EVENTS.items()
         }
+        self._inside = tuple(event for event in self._events["before_train_iter"] if event not in BEGIN)
         here = self._events["after_forward"]
         self._before_loss = tuple(event for event in here if event in (Event.AFTER_FORWARD, Event.BEFORE_LOSS))
         self._after_loss = tuple(event for event in here if event in (Event.AFTER_LOSS, Event.BEFORE_BACKWARD))
@@ -82,7 +86,7 @@ class ComposerHook(ForeignHook):
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         self.state.batch = runner.batch
-        self._run(self._events["before_train_iter"])
+        self._run(self._inside if runner.accumulating else self._events["before_train_iter"])
         runner.batch = self.state.batch
 
     def after_forward(self, runner: BaseRunner) -> None:
@@ -97,6 +101,10 @@ class ComposerHook(ForeignHook):
 
     def after_backward(self, runner: BaseRunner) -> None:
         self._run(self._events["after_backward"])
+
+    def after_train_iter(self, runner: BaseRunner) -> None:
+        if runner.accumulating:  # `after_backward` comes once for all of them
+            self._run(self._events["after_train_iter"])
 
     def after_optimizer_step(self, runner: BaseRunner) -> None:
         self._run(self._events["after_optimizer_step"])
@@ -121,7 +129,7 @@ class ComposerHook(ForeignHook):
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
         self.state.evaluate_on()
-        self.state.eval_metrics = {"eval": {name: Result(value) for name, value in runner.metrics.items()}}
+        self.state.eval_metrics = {"eval": Results({name: Result(value) for name, value in runner.metrics.items()})}
         self._run(self._events["after_val_epoch"])
         self.state.train_on()
 

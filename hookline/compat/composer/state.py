@@ -17,6 +17,7 @@ from composer.models import ComposerModel
 from hookline.compat.foreign.facade import missing
 from hookline.compat.foreign.module import Mode, share_parts
 from hookline.engine import BaseRunner
+from hookline.engine.metrics import find_name
 from hookline.engine.step import unpack
 from hookline.errors import HooklineError
 from hookline.hooks import GradientCumulativeOptimizerHook
@@ -35,14 +36,15 @@ class RunState(State):  # type: ignore[misc]
     def __init__(self, runner: BaseRunner) -> None:
         self.__dict__["_runner"] = weakref.ref(runner)
         self.__dict__["_began"] = time.monotonic()
-        self.steps_at_epoch = 0
+        self.steps_at_epoch, self.together = 0, _together(runner)
+        self._size = 0  # samples of a batch
         optimizer = runner.optimizer
         super().__init__(
             model=Model(runner),
             rank_zero_seed=runner.seed or 0,
             run_name=runner.work_dir.name or "run",
             device=DeviceGPU() if runner.device.type == "cuda" else DeviceCPU(),
-            max_duration=f"{runner.max_epochs}ep" if runner.iter_limit is None else f"{runner.max_iters}ba",
+            max_duration=f"{runner.max_epochs}ep" if runner.iter_limit is None else f"{_steps(runner, runner.iter_limit)}ba",
             train_dataloader=runner.train_loader,
             optimizers=list(optimizer.values()) if isinstance(optimizer, dict) else optimizer,
         )
@@ -87,13 +89,14 @@ class RunState(State):  # type: ignore[misc]
         return runner.epoch_length is not None and runner.inner_iter >= runner.epoch_length
 
     def _moment(self, epoch: int, batch: int, batch_in_epoch: int) -> Timestamp:
-        samples = _samples(self._runner().batch)
+        if self.__dict__.get("_dataloader_label") == "train":  # a batch of an evaluation may be larger, and an epoch's last one smaller
+            self._size = max(self._size, _samples(self._runner().batch) * self.together)
         return Timestamp(
             epoch=epoch,
             batch=batch,
-            sample=batch * samples,
+            sample=batch * self._size,
             batch_in_epoch=batch_in_epoch,
-            sample_in_epoch=batch_in_epoch * samples,
+            sample_in_epoch=batch_in_epoch * self._size,
             total_wct=timedelta(seconds=time.monotonic() - self._began),
             epoch_wct=timedelta(0),
             batch_wct=timedelta(0),
@@ -113,7 +116,7 @@ class RunState(State):  # type: ignore[misc]
     def begin(self) -> None:
         """A run begins: note how long it and its epochs are, once, for asking costs more than an idle callback may."""
         runner = self._runner()
-        self.together = next((hook.cumulative_iters for hook in runner.hooks if isinstance(hook, GradientCumulativeOptimizerHook)), 1)
+        self.together = _together(runner)
         length = -1 if runner.epoch_length is None else -(-runner.epoch_length // self.together)
         self.set_dataloader(runner.val_loader, "eval")
         self._to_evaluate: dict[str, Any] = {name: self.__dict__[name] for name in DATA}
@@ -135,6 +138,7 @@ class RunState(State):  # type: ignore[misc]
 class Model(ComposerModel):  # type: ignore[misc]
     """The run's model as Composer's algorithms expect it: with a `loss` of outputs and a batch."""
 
+    stands_for = "state.model"
     training = Mode()
 
     def __init__(self, runner: BaseRunner, source: torch.nn.Module | None = None) -> None:
@@ -159,9 +163,11 @@ class Model(ComposerModel):  # type: ignore[misc]
             return super().__getattr__(name)
         except AttributeError:
             source = self.__dict__.get("source")
-            if source is None or not hasattr(source, name):
-                raise
-            return getattr(source, name)
+            if source is not None and hasattr(source, name):
+                return getattr(source, name)
+            if "_runner" in self.__dict__:  # whose callback asks is known to the state
+                self.__dict__["_hook"] = RunState.of(self._runner()).__dict__.get("_hook")
+            raise missing(self, name) from None
 
 
 def targets_and_inputs(batch: Any) -> tuple[Any, Any]:
@@ -177,6 +183,19 @@ class Result:
 
     def compute(self) -> torch.Tensor:
         return torch.tensor(self._value)
+
+
+class Results(dict[str, Result]):
+    """Results by any of a metric's names (`accuracy`, `val_acc`, …)."""
+
+    def __missing__(self, name: str) -> Result:
+        found = find_name(name, self.keys())
+        if found is None:
+            raise KeyError(name)
+        return self[found]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and find_name(name, self.keys()) is not None
 
 
 class Events(LoggerDestination):  # type: ignore[misc]
@@ -197,3 +216,14 @@ def _samples(batch: Any) -> int:
     if isinstance(part, dict):
         part = next(iter(part.values()), None)
     return len(part) if isinstance(part, torch.Tensor) and part.ndim else 1
+
+
+def _together(runner: BaseRunner) -> int:
+    """How many iterations make an optimizer step."""
+    return next((hook.cumulative_iters for hook in runner.hooks if isinstance(hook, GradientCumulativeOptimizerHook)), 1)
+
+
+def _steps(runner: BaseRunner, iters: int) -> int:
+    """How many optimizer steps so many iterations make; an epoch, and the run, ends with a step."""
+    together, length = _together(runner), runner.epoch_length or iters
+    return iters // length * -(-length // together) + -(-(iters % length) // together)

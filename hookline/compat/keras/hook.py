@@ -10,9 +10,30 @@ import keras
 from hookline.compat.foreign import ChangedAttributes, ForeignHook
 from hookline.compat.foreign.losses import MeanLoss
 from hookline.compat.keras.model import Model
-from hookline.engine import BaseRunner
+from hookline.engine import BaseRunner, Metrics
+from hookline.engine.metrics import find_name
 
 BATCH_END = ("on_train_batch_end", "on_batch_end")  # the second is what the first calls
+
+
+class Logs(dict[str, float]):
+    """What is told of an epoch, with the results of its validation by any of their names; `loss` is always that of the training."""
+
+    def __missing__(self, name: str) -> float:
+        found = self._find(name)
+        if found is None:
+            raise KeyError(name)
+        return self[found]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._find(name) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        found = self._find(name)
+        return default if found is None else self[found]
+
+    def _find(self, name: str) -> str | None:
+        return name if super().__contains__(name) else find_name(name, (key for key in self if key.startswith("val_")))
 
 
 class KerasHook(ForeignHook):
@@ -45,7 +66,7 @@ class KerasHook(ForeignHook):
         self._loss = MeanLoss()
         self._changed = ChangedAttributes(callback, without=("_model", "params", "min_delta"))  # Keras turns the sign of min_delta
         self._wants_batches = any(self.has(method) for method in BATCH_END)
-        self._logs: dict[str, float] = {}
+        self._logs = Logs()
         self._metrics: Any = None  # as they were when the epoch began
 
     def before_run(self, runner: BaseRunner) -> None:
@@ -75,8 +96,8 @@ class KerasHook(ForeignHook):
     def after_epoch(self, runner: BaseRunner) -> None:
         measured = {} if runner.metrics is self._metrics else runner.metrics  # validated in this epoch, or not
         results = {name if name.startswith("val_") else f"val_{name}": value for name, value in measured.items()}
-        self._logs = {"loss": self._loss.value(), **results}
-        self.callback.on_epoch_end(runner.epoch, dict(self._logs))
+        self._logs = Logs({"loss": self._loss.value(), **results})
+        self.callback.on_epoch_end(runner.epoch, Logs(self._logs))
 
     def before_val(self, runner: BaseRunner) -> None:
         self.callback.on_test_begin({})
@@ -88,12 +109,12 @@ class KerasHook(ForeignHook):
         self.callback.on_test_batch_end(runner.batch_idx, {"loss": float(runner.outputs["loss"])})
 
     def after_val(self, runner: BaseRunner) -> None:
-        self.callback.on_test_end({name.removeprefix("val_"): value for name, value in runner.metrics.items()})
+        self.callback.on_test_end(Metrics({name.removeprefix("val_"): value for name, value in runner.metrics.items()}))
 
     before_test, before_test_iter, after_test_iter, after_test = before_val, before_val_iter, after_val_iter, after_val
 
     def after_train(self, runner: BaseRunner) -> None:
-        self.callback.on_train_end(dict(self._logs))
+        self.callback.on_train_end(Logs(self._logs))
         self.settle_files(runner)
 
     def state_dict(self) -> dict[str, Any]:

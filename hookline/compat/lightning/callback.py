@@ -9,7 +9,7 @@ from lightning.pytorch import Callback
 
 from hookline.driving import Drive
 from hookline.engine import BaseRunner
-from hookline.engine.capture import COUNTERS
+from hookline.engine.length import both_lengths
 from hookline.engine.registration import HookOrConfig
 
 
@@ -17,46 +17,48 @@ class HooklineCallback(Callback):  # type: ignore[misc]
     """`Trainer(callbacks=[HooklineCallback([EMAHook(), …])])`: the hooks run as in a Runner, with the Trainer's loop.
 
     `runner` is what they see. Its metrics are those that the module logs, and a hook's wish to stop becomes `trainer.should_stop`.
-    The state of the hooks goes into the Trainer's checkpoints. Files of hooks go to `work_dir`, by default below the Trainer's
-    folder. The Trainer steps and validates: hooks that do that (OptimizerHook, EvalHook, schedules) are not for here.
+    What hooks keep (their state, an average of the weights) goes into the Trainer's checkpoints. Files of hooks go to `work_dir`,
+    by default below the Trainer's folder. The Trainer steps and validates: hooks that do that (OptimizerHook, EvalHook, schedules)
+    are not for here.
     """
 
     def __init__(self, hooks: Iterable[HookOrConfig], work_dir: Any = None) -> None:
         self.hooks = list(hooks)
         self.work_dir = work_dir
         self.runner: BaseRunner = None  # type: ignore[assignment]  # made when the fit begins
-        self._loaded: dict[str, Any] = {}
+        self._loaded: dict[str, Any] | None = None
+        self._in_epoch = False
 
-    def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
-        length = trainer.num_training_batches
-        by_steps = trainer.max_epochs is None or trainer.max_epochs < 0
-        self.runner = BaseRunner(
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        length = trainer.num_training_batches if isinstance(trainer.num_training_batches, int) else None
+        end: dict[str, Any] = _end_of(trainer, length)
+        self.runner = runner = BaseRunner(
             pl_module,
             optimizer=trainer.optimizers[0] if len(trainer.optimizers) == 1 else None,
             hooks=self.hooks,
-            max_epochs=None if by_steps else trainer.max_epochs,
-            max_iters=trainer.max_steps if by_steps and trainer.max_steps > 0 else None,
+            **end,
             work_dir=self.work_dir or f"{trainer.default_root_dir}/hookline",
             device=pl_module.device,
         )
-        if isinstance(length, int):
-            self.runner.epoch_length = length
-            self.runner.max_iters = None if by_steps else length * trainer.max_epochs
-        self._drive = Drive(self.runner, signals=False, validated=bool(trainer.enable_validation))
-
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        runner.epoch_length = length
+        runner.max_epochs, runner.max_iters = both_lengths(end.get("max_epochs"), end.get("max_iters"), length)
+        kept, self._loaded = self._loaded, None
+        self._drive = Drive(runner, signals=False, validated=bool(trainer.enable_validation), kept=kept)
         self._drive.__enter__()
-        for name in COUNTERS:
-            setattr(self.runner, name, self._loaded.get(name, 0))
-        for hook in self.runner.hooks:
-            if hook.name in self._loaded.get("hooks", {}):
-                hook.load_state_dict(self._loaded["hooks"][hook.name])
         self._drive.watch_optimizer(before=False)  # its steps begin before the backward pass, which is a part of them there
+        self._in_epoch = False
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        runner = self.runner
+        runner.epoch = trainer.current_epoch
+        if runner.inner_iter == runner.epoch_length:  # saved after its last batch, and for Lightning that epoch is over
+            runner.inner_iter = 0
+        self._in_epoch = True
         self._drive.begin_epoch()
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
+        if not self._in_epoch:  # it does not tell of the epoch in whose middle it was resumed
+            self.on_train_epoch_start(trainer, pl_module)
         self._drive.begin_batch(batch)
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: Any) -> None:
@@ -87,7 +89,9 @@ class HooklineCallback(Callback):  # type: ignore[misc]
             self._drive.end_validation(trainer.callback_metrics)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        self._stop(trainer, self._drive.end_epoch(training_part=False))
+        if self._in_epoch:  # resumed at the end of an epoch, it tells of that end once more
+            self._in_epoch = False
+            self._stop(trainer, self._drive.end_epoch(training_part=False))
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self._drive.__exit__(None, None, None)
@@ -97,10 +101,7 @@ class HooklineCallback(Callback):  # type: ignore[misc]
             self._drive.__exit__(type(exception), exception, exception.__traceback__)
 
     def state_dict(self) -> dict[str, Any]:
-        if self.runner is None:
-            return {}
-        counters = {name: getattr(self.runner, name) for name in COUNTERS}
-        return {**counters, "hooks": {hook.name: state for hook in self.runner.hooks if (state := hook.state_dict())}}
+        return {} if self.runner is None else self._drive.keep()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._loaded = state_dict
@@ -112,3 +113,17 @@ class HooklineCallback(Callback):  # type: ignore[misc]
     def _stop(self, trainer: Any, going_on: bool) -> None:
         if not going_on:
             trainer.should_stop = True
+
+
+def _end_of(trainer: Any, length: int | None) -> dict[str, int]:
+    """When the Trainer ends, as a runner's `max_epochs` or `max_iters`: iterations are batches, and its steps the optimizer's."""
+    epochs = trainer.max_epochs if trainer.max_epochs is not None and trainer.max_epochs > 0 else None
+    found = {} if epochs is None else {"max_epochs": epochs}
+    if trainer.max_steps <= 0:
+        return found
+    together = trainer.accumulate_grad_batches
+    if length is None:
+        return found or {"max_iters": trainer.max_steps * together}
+    groups = -(-length // together)  # the last one of an epoch may be smaller
+    iters = trainer.max_steps // groups * length + min(trainer.max_steps % groups * together, length)
+    return {"max_iters": iters} if epochs is None or iters < epochs * length else found

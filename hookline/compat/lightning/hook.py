@@ -12,6 +12,7 @@ from hookline.compat.lightning.module import make_module
 from hookline.compat.lightning.names import Names, package_of
 from hookline.compat.lightning.trainer import Trainer
 from hookline.engine import BaseRunner
+from hookline.engine.evaluation import named_loaders
 
 names_of = functools.lru_cache(Names)
 
@@ -30,19 +31,15 @@ class LightningHook(ForeignHook):
         "before_train_iter": ("on_train_batch_start",),
         "after_forward": ("on_before_zero_grad", "on_before_backward"),
         "after_backward": ("on_after_backward", "on_before_optimizer_step"),
-        "after_train_iter": ("on_train_batch_end",),
-        "before_val": ("on_validation_start",),
+        "after_train_iter": ("on_train_batch_end", "on_after_backward"),
         "before_val_epoch": ("on_validation_epoch_start",),
         "before_val_iter": ("on_validation_batch_start",),
         "after_val_iter": ("on_validation_batch_end",),
         "after_val_epoch": ("on_validation_epoch_end",),
-        "after_val": ("on_validation_end",),
-        "before_test": ("on_test_start",),
         "before_test_epoch": ("on_test_epoch_start",),
         "before_test_iter": ("on_test_batch_start",),
         "after_test_iter": ("on_test_batch_end",),
         "after_test_epoch": ("on_test_epoch_end",),
-        "after_test": ("on_test_end",),
         "before_save_checkpoint": ("on_save_checkpoint",),
         "after_load_checkpoint": ("on_load_checkpoint",),
         "after_run": ("on_fit_end",),
@@ -56,14 +53,19 @@ class LightningHook(ForeignHook):
         self.trainer = Trainer(self)
         self.module: Any = None
         self._refused: set[str] = set()
-        self._fitting = False
+        self._stage: str | None = None  # what is run, as Lightning calls it
+        self._clock = 0.0
+        self._checkpoint: Any = None  # loaded before it was known what is run
+        self._several = False  # whether an evaluation is over several loaders
+        self._passes = [-1, -1]  # over how many loaders an evaluation has begun to go, before and after a batch
 
     def before_run(self, runner: BaseRunner) -> None:
         if self.module is None or self.module.source is not runner.model:
             self.module = make_module(self, runner.model)
-        self._fitting = runner.train_loader is not None
-        self.trainer.begin(fitting=self._fitting)
-        self.callback.setup(self.trainer, self.module, "fit" if self._fitting else "validate")
+        self._stage = self._checkpoint = None
+        before, self._clock = self._clock, runner.costs.started
+        if self._clock != before:  # only a training starts the clock of the costs
+            self._set_up("fit")
 
     def before_train(self, runner: BaseRunner) -> None:
         self.trainer.enter("TRAINING")
@@ -88,6 +90,8 @@ class LightningHook(ForeignHook):
         self.callback.on_before_optimizer_step(self.trainer, self.module, runner.optimizer)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
+        if runner.accumulating:  # `after_backward` comes once for all of them
+            self.callback.on_after_backward(self.trainer, self.module)
         self.trainer.stepped = runner.optimizer_steps if runner.accumulating else runner.optimizer_steps - 1
         self.callback.on_train_batch_end(self.trainer, self.module, runner.outputs, runner.batch, runner.batch_idx)
 
@@ -97,51 +101,46 @@ class LightningHook(ForeignHook):
         self.trainer.step_added_schedulers()
 
     def before_val(self, runner: BaseRunner) -> None:
-        self.trainer.enter("VALIDATING")
+        self._begin_evaluation("validate", "VALIDATING")
         self.callback.on_validation_start(self.trainer, self.module)
 
     def before_val_epoch(self, runner: BaseRunner) -> None:
-        self.trainer.enter("VALIDATING")
         self.callback.on_validation_epoch_start(self.trainer, self.module)
 
     def before_val_iter(self, runner: BaseRunner) -> None:
-        self.callback.on_validation_batch_start(self.trainer, self.module, runner.batch, runner.batch_idx)
+        self.callback.on_validation_batch_start(self.trainer, self.module, runner.batch, *self._place(0))
 
     def after_val_iter(self, runner: BaseRunner) -> None:
-        self.trainer.enter("VALIDATING")
         self.trainer.evaluated += 1
-        self.callback.on_validation_batch_end(self.trainer, self.module, runner.outputs, runner.batch, runner.batch_idx)
+        self.callback.on_validation_batch_end(self.trainer, self.module, runner.outputs, runner.batch, *self._place(1))
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
-        self.trainer.enter("VALIDATING")
         self.callback.on_validation_epoch_end(self.trainer, self.module)
-        self.trainer.leave()
 
     def after_val(self, runner: BaseRunner) -> None:
-        self.trainer.enter("VALIDATING")
         self.callback.on_validation_end(self.trainer, self.module)
         self.trainer.leave()
 
     def before_test(self, runner: BaseRunner) -> None:
-        self.trainer.enter("TESTING")
+        self._begin_evaluation("test", "TESTING")
         self.callback.on_test_start(self.trainer, self.module)
 
     def before_test_epoch(self, runner: BaseRunner) -> None:
         self.callback.on_test_epoch_start(self.trainer, self.module)
 
     def before_test_iter(self, runner: BaseRunner) -> None:
-        self.callback.on_test_batch_start(self.trainer, self.module, runner.batch, runner.batch_idx)
+        self.callback.on_test_batch_start(self.trainer, self.module, runner.batch, *self._place(0))
 
     def after_test_iter(self, runner: BaseRunner) -> None:
-        self.trainer.enter("TESTING")
         self.trainer.evaluated += 1
-        self.callback.on_test_batch_end(self.trainer, self.module, runner.outputs, runner.batch, runner.batch_idx)
+        self.callback.on_test_batch_end(self.trainer, self.module, runner.outputs, runner.batch, *self._place(1))
 
     def after_test_epoch(self, runner: BaseRunner) -> None:
         self.callback.on_test_epoch_end(self.trainer, self.module)
 
     def after_test(self, runner: BaseRunner) -> None:
         self.callback.on_test_end(self.trainer, self.module)
+        self.trainer.leave()
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None
@@ -156,22 +155,27 @@ class LightningHook(ForeignHook):
                 runner.checkpoint.pop(key)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
-        self.callback.on_load_checkpoint(self.trainer, self.module, runner.checkpoint)
+        if self._stage is None:
+            self._checkpoint = runner.checkpoint
+        else:
+            self.callback.on_load_checkpoint(self.trainer, self.module, runner.checkpoint)
 
     def after_train(self, runner: BaseRunner) -> None:
         self.callback.on_train_end(self.trainer, self.module)
         self.settle_files(runner)
 
     def after_run(self, runner: BaseRunner) -> None:
-        self.callback.on_fit_end(self.trainer, self.module)
+        if self._stage == "fit":
+            self.callback.on_fit_end(self.trainer, self.module)
 
     def on_exception(self, runner: BaseRunner) -> None:
-        self.callback.on_exception(self.trainer, self.module, runner.exception)
-        self.settle_files(runner)
+        if self._stage is not None:
+            self.callback.on_exception(self.trainer, self.module, runner.exception)
+            self.settle_files(runner)
 
     def cleanup(self, runner: BaseRunner) -> None:
-        if runner.exception is None and self.module is not None:  # Lightning tears nothing down after a failure either
-            self.callback.teardown(self.trainer, self.module, "fit" if self._fitting else "validate")
+        if runner.exception is None and self._stage is not None:  # Lightning tears nothing down after a failure either
+            self.callback.teardown(self.trainer, self.module, self._stage)
             self.settle_files(runner)
 
     def site_method(self, site: str) -> Callable[..., Any] | None:
@@ -186,6 +190,29 @@ class LightningHook(ForeignHook):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.callback.load_state_dict(decode(dict(state)))
+
+    def _set_up(self, stage: str) -> None:
+        """Set the callback up for what is run, once; of an evaluation only its first site tells what it is."""
+        if self._stage is None:
+            self._stage = stage
+            self.trainer.begin(stage)
+            self.callback.setup(self.trainer, self.module, stage)
+            if self._checkpoint is not None:
+                self.callback.on_load_checkpoint(self.trainer, self.module, self._checkpoint)
+
+    def _begin_evaluation(self, stage: str, running: str) -> None:
+        self._set_up(stage)
+        self._passes = [-1, -1]
+        self._several = len(named_loaders(self.runner.val_loader if stage == "validate" else self.runner.test_loader)) > 1
+        self.trainer.enter(running)
+
+    def _place(self, side: int) -> tuple[int, ...]:
+        """`batch_idx`, and of several loaders `dataloader_idx`: each loader's batches count from 0."""
+        index = self.runner.batch_idx
+        if not self._several:
+            return (index,)
+        self._passes[side] += index == 0
+        return index, self._passes[side]
 
     def _refuse(self, key: str) -> None:
         if key not in self._refused:

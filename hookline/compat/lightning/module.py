@@ -40,8 +40,24 @@ def _module_class(base: Any) -> Any:
         def forward(self, *args: Any, **kwargs: Any) -> Any:
             return self.source.forward(*args, **kwargs)
 
-        def log(self, name: str, value: Any, *args: Any, **kwargs: Any) -> None:
-            self._hook.trainer.shared.log(name, value, prog_bar=bool(kwargs.get("prog_bar", args[0] if args else False)))
+        def log(
+            self,
+            name: str,
+            value: Any,
+            prog_bar: bool = False,
+            logger: bool | None = None,
+            on_step: bool | None = None,
+            on_epoch: bool | None = None,
+            reduce_fx: Any = "mean",
+            **options: Any,
+        ) -> None:
+            """As in Lightning; in an evaluation a value is that of the epoch, and else that of the step, if nothing else is said."""
+            trainer = self._hook.trainer
+            if on_epoch is None:
+                on_epoch = trainer.evaluating and not on_step
+            step = float(value) if on_step or (on_step is None and not on_epoch) else None
+            epoch = trainer.shared.so_far(name, float(value), reduce_fx, trainer, options.get("batch_size")) if on_epoch else None
+            trainer.shared.log(name, step, epoch, prog_bar)
 
         def log_dict(self, dictionary: Any, *args: Any, **kwargs: Any) -> None:
             for name, value in dictionary.items():

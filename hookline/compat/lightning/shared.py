@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from hookline.compat.lightning.names import Names
 from hookline.engine import BaseRunner
 from hookline.engine.metrics import find_name
+from hookline.errors import HooklineError
+
+if TYPE_CHECKING:
+    from hookline.compat.lightning.trainer import Trainer
 
 _of_runner: weakref.WeakKeyDictionary[BaseRunner, Shared] = weakref.WeakKeyDictionary()
 
@@ -22,6 +26,7 @@ class Shared:
         self.logged: dict[str, torch.Tensor] = {}
         self.shown: dict[str, float] = {}  # in progress bars
         self.should_stop = False
+        self._epochs: dict[str, tuple[Any, float, int]] = {}  # which epoch, what was added up in it, and of how many samples
         self.loggers = [make_logger(names.logger, runner)]
 
     @classmethod
@@ -30,15 +35,37 @@ class Shared:
             _of_runner[runner] = cls(runner, names)
         return _of_runner[runner]
 
-    def log(self, name: str, value: Any, prog_bar: bool = False) -> None:
-        """What `self.log(…)` of a LightningModule does."""
-        runner = self._runner()
-        number = float(value)
-        self.logged[name] = torch.tensor(number)
-        if prog_bar:
-            self.shown[name] = number
-        if runner is not None:
-            runner.events.put_scalar(name, number)
+    def log(self, name: str, step: float | None, epoch: float | None = None, prog_bar: bool = False) -> None:
+        """Note what `self.log(…)` of a LightningModule was given: the value of a step, that of the epoch so far, or both."""
+        runner, values = self._runner(), {} if epoch is None else {name: epoch}
+        if step is not None:
+            values |= {name: step} if epoch is None else {f"{name}_step": step, f"{name}_epoch": epoch}
+        for each, number in values.items():
+            self.logged[each] = torch.tensor(number)
+            if prog_bar:
+                self.shown[each] = number
+            if runner is not None:
+                runner.events.put_scalar(each, number, smoothing_hint=epoch is None)
+
+    def so_far(self, name: str, number: float, reduce_fx: Any, trainer: Trainer, batch_size: int | None) -> float:
+        """The value of the epoch, or of the evaluation, so far: the mean over samples, or another reduction."""
+        kind = getattr(reduce_fx, "__name__", reduce_fx)
+        if kind not in ("mean", "sum", "min", "max"):
+            raise HooklineError(
+                f"{trainer._hook.name} logs {name!r} with reduce_fx={kind!r}; here there are 'mean', 'sum', 'min' and 'max'"
+            )
+        runner = trainer._runner
+        moment = (trainer.state.stage, runner.epoch, runner.iter if trainer.evaluating else 0)
+        weight = batch_size or _count(runner.outputs.get("targets"))
+        before, total, weights = self._epochs.get(name, (None, 0.0, 0))
+        if before != moment:
+            total, weights = (number * weight if kind == "mean" else number), weight
+        elif kind == "mean":
+            total, weights = total + number * weight, weights + weight
+        else:
+            total = total + number if kind == "sum" else min(total, number) if kind == "min" else max(total, number)
+        self._epochs[name] = moment, total, weights
+        return total / weights if kind == "mean" else total
 
     def metrics(self, runner: BaseRunner) -> CallbackMetrics:
         """`trainer.callback_metrics`: the last training loss, the results of the last validation, and what was logged."""
@@ -114,3 +141,10 @@ def make_logger(base: Any, runner: BaseRunner) -> Any:
             """The run's own config is in its folder and its checkpoints already."""
 
     return EventsLogger()
+
+
+def _count(targets: Any) -> int:
+    try:
+        return len(targets) or 1
+    except TypeError:
+        return 1

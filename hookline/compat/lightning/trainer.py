@@ -59,19 +59,16 @@ class Trainer(Facade):
         self._schedulers: list[Any] | None = None
         self._own_schedulers: list[Any] = []
 
-    def begin(self, fitting: bool) -> None:
-        self.state.fn = self._hook.names.fn.FITTING if fitting else self._hook.names.fn.VALIDATING
+    def begin(self, stage: str) -> None:
+        self.state.fn = self._hook.names.fn(stage)
         self.state.status = self._hook.names.status.RUNNING
         self.shared = Shared.of(self._runner, self._hook.names)
         self.shared.should_stop = False
         self._schedulers = None
-        self._was = None
-        self.enter("TRAINING" if fitting else "VALIDATING")
+        self.enter({"fit": "TRAINING", "validate": "VALIDATING", "test": "TESTING"}[stage])
 
     def enter(self, stage: str) -> None:
         self.state.stage = self._hook.names.stage[stage]
-        if stage == "TESTING":
-            self.state.fn = self._hook.names.fn.TESTING
 
     def leave(self) -> None:
         """Back from a validation to what it interrupted."""
@@ -98,15 +95,21 @@ class Trainer(Facade):
 
     @property
     def max_steps(self) -> int:
-        return -1 if self._runner.iter_limit is None else self._runner.iter_limit
+        return -1 if self._runner.iter_limit is None else self._steps(self._runner.iter_limit)
 
     @property
     def estimated_stepping_batches(self) -> int | float:
-        return math.inf if self._runner.max_iters is None else -(-self._runner.max_iters // self.accumulate_grad_batches)
+        return math.inf if self._runner.max_iters is None else self._steps(self._runner.max_iters)
+
+    def _steps(self, iters: int) -> int:
+        """How many optimizer steps so many iterations make; an epoch, and the run, ends with a step."""
+        together, length = self.accumulate_grad_batches, self._runner.epoch_length or iters
+        return iters // length * -(-length // together) + -(-(iters % length) // together)
 
     @property
     def is_last_batch(self) -> bool:
-        return self._runner.epoch_length is not None and self._runner.inner_iter + 1 == self._runner.epoch_length
+        done = self._runner.inner_iter + (not self.evaluating)  # an evaluation comes when the batch is counted already
+        return self._runner.epoch_length is not None and done >= self._runner.epoch_length
 
     @property
     def training(self) -> bool:

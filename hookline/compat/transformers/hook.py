@@ -15,7 +15,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from hookline.compat.foreign import ChangedAttributes, ForeignHook, plain_part
 from hookline.compat.foreign.losses import MeanLoss
 from hookline.compat.foreign.state import decode
-from hookline.compat.transformers.shared import Shared
+from hookline.compat.transformers.shared import EvalMetrics, Shared
 from hookline.engine import BaseRunner
 
 LOGGING = ("on_log",)
@@ -120,7 +120,7 @@ class TransformersHook(ForeignHook):
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
         self._catch_up(runner)
-        metrics: dict[str, float] = {f"eval_{name.removeprefix('val_')}": value for name, value in runner.metrics.items()}
+        metrics = EvalMetrics({f"eval_{name.removeprefix('val_')}": value for name, value in runner.metrics.items()})
         metrics["epoch"] = self._state.epoch
         self.shared.note(metrics)
         self._call(self.callback.on_log, logs=dict(metrics))

@@ -16,7 +16,7 @@ from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 from hookline.checkpoint import write_checkpoint
 from hookline.compat.foreign.facade import missing
 from hookline.engine import BaseRunner
-from hookline.engine.metrics import better_when
+from hookline.engine.metrics import better_when, find_name
 from hookline.hooks import CheckpointHook, EvalHook, GradientCumulativeOptimizerHook, LoggerHook
 
 _of_runner: weakref.WeakKeyDictionary[BaseRunner, Shared] = weakref.WeakKeyDictionary()
@@ -29,6 +29,27 @@ class State(TrainerState):  # type: ignore[misc]
 
     def __getattr__(self, name: str) -> Any:
         raise missing(self, name)
+
+
+class EvalMetrics(dict[str, Any]):
+    """What callbacks are told of an evaluation: `eval_…`, and found by any of a metric's names (`eval_acc`, `eval_accuracy`)."""
+
+    def __missing__(self, name: str) -> Any:
+        known = self._known(name)
+        if known == name:
+            raise KeyError(name)
+        return self[known]
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and super().__contains__(self._known(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return super().get(self._known(name), default)
+
+    def _known(self, name: str) -> str:
+        """The name under which a metric is kept, or, if it is not, the one given."""
+        found = find_name(name.removeprefix("eval_"), (key.removeprefix("eval_") for key in self))
+        return name if super().__contains__(name) or found is None else f"eval_{found}"
 
 
 class Shared:
@@ -94,10 +115,10 @@ class Shared:
 
 def arguments_of(runner: BaseRunner) -> dict[str, Any]:
     """TrainingArguments that say what the run does."""
-    evaluates, saves, logs, adds_up = (
-        next((hook for hook in runner.hooks if isinstance(hook, kind)), None)
-        for kind in (EvalHook, CheckpointHook, LoggerHook, GradientCumulativeOptimizerHook)
+    evaluates, saves, logs = (
+        next((hook for hook in runner.hooks if isinstance(hook, kind)), None) for kind in (EvalHook, CheckpointHook, LoggerHook)
     )
+    together = _together(runner)
     found: dict[str, Any] = {
         "output_dir": str(runner.work_dir),
         "report_to": [],
@@ -107,29 +128,44 @@ def arguments_of(runner: BaseRunner) -> dict[str, Any]:
         "eval_strategy": "no",
         "save_strategy": "no",
         "logging_strategy": "steps",
-        "logging_steps": logs.interval if isinstance(logs, LoggerHook) else 500,
+        "logging_steps": max(1, logs.interval // together) if isinstance(logs, LoggerHook) else 500,
+        "gradient_accumulation_steps": together,
     }
     if runner.max_epochs is not None:
         found["num_train_epochs"] = float(runner.max_epochs)
     if runner.iter_limit is not None:
         found["max_steps"] = optimizer_steps_of(runner)
-    if isinstance(adds_up, GradientCumulativeOptimizerHook):
-        found["gradient_accumulation_steps"] = adds_up.cumulative_iters
     if isinstance(evaluates, EvalHook) and runner.val_loader is not None:
-        found |= {"eval_strategy": "epoch"} if evaluates.by_epoch else {"eval_strategy": "steps", "eval_steps": evaluates.interval}
+        found |= _every("eval", evaluates, runner)
     if isinstance(saves, CheckpointHook) and saves.interval > 0:
-        found |= {"save_strategy": "epoch"} if saves.by_epoch else {"save_strategy": "steps", "save_steps": saves.interval}
+        found |= _every("save", saves, runner)
     return found
 
 
+def _every(what: str, hook: Any, runner: BaseRunner) -> dict[str, Any]:
+    """How often a hook does something, in steps of the optimizer; the Trainer knows of no interval of several epochs."""
+    length, together = runner.epoch_length, _together(runner)
+    if not hook.by_epoch:
+        steps = max(1, hook.interval // together)
+    elif hook.interval > 1 and length is not None:
+        steps = hook.interval * math.ceil(length / together)
+    else:
+        return {f"{what}_strategy": "epoch"}
+    return {f"{what}_strategy": "steps", f"{what}_steps": steps}
+
+
 def optimizer_steps_of(runner: BaseRunner) -> int:
-    """How many optimizer steps the whole run will take, as far as that is known."""
-    adds_up = next((hook.cumulative_iters for hook in runner.hooks if isinstance(hook, GradientCumulativeOptimizerHook)), 1)
+    """How many optimizer steps the whole run will take, as far as that is known; an epoch, and the run, ends with a step."""
     if runner.max_iters is None:
         return 0
-    if runner.epoch_length is None or runner.iter_limit is not None or runner.max_epochs is None:
-        return math.ceil(runner.max_iters / adds_up)
-    return math.ceil(runner.epoch_length / adds_up) * runner.max_epochs
+    together, length = _together(runner), runner.epoch_length or runner.max_iters
+    whole, rest = divmod(runner.max_iters, length)
+    return whole * math.ceil(length / together) + math.ceil(rest / together)
+
+
+def _together(runner: BaseRunner) -> int:
+    """How many iterations make an optimizer step."""
+    return next((hook.cumulative_iters for hook in runner.hooks if isinstance(hook, GradientCumulativeOptimizerHook)), 1)
 
 
 def _better(value: float, than: float, greater: bool) -> bool:
