@@ -1,13 +1,17 @@
 """What a wrapped callback costs at a site where it does nothing, over calling it directly: at most 3 µs.
 
-Run it where the other frameworks are: `.venv-compat/bin/python benchmarks/foreign.py`. Every site that comes again and again in a run is
-measured (those at its beginning and end are not), for a callback that has all methods: what the wrapper calls there is recorded, and
-called directly for comparison. Each figure is the least of many rounds, the two in turns, so that a busy machine counts for neither.
-The direct call passes its arguments as a list, which costs it about 0.2 µs; where a figure is negative, that is why.
+    python benchmarks/foreign.py [--json FILE]      where the other frameworks are: `make bench-peers` runs it
+
+Every site that comes again and again in a run is measured (those at its beginning and end are not), for a callback that has all
+methods: what the wrapper calls there is recorded, and called directly for comparison. Each figure is the least of many rounds, the two in
+turns, so that a busy machine counts for neither. The direct call passes its arguments as a list, which costs it about 0.2 µs; where a
+figure is negative, that is why.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
 import sys
 import tempfile
@@ -107,7 +111,11 @@ def least(functions: list[Callable[[], object]]) -> list[float]:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, help="also write the results here")
+    arguments = parser.parse_args()
     torch.set_num_threads(1)
+    results: dict[str, dict[str, dict[str, float]]] = {}
     model = nn.Linear(4, 2)
     data = [(torch.randn(8, 4), torch.randint(2, (8,)))]
     above = []
@@ -131,8 +139,11 @@ def main() -> int:
 
             alone, ours = least([direct(callback, recorded(hook, wrapped)), wrapped])
             above += [f"{name} at {site}"] if ours - alone > LIMIT else []
+            results.setdefault(name, {})[site] = {"direct": alone, "wrapped": ours, "more": ours - alone}
             print(f"{name:<22} {site:<24} {alone:>8.2f} {ours:>8.2f} {ours - alone:>8.2f}")
     print(f"more than {LIMIT} µs over a direct call: {', '.join(above) or 'nowhere'}")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=2) + "\n")
     return int(bool(above))
 
 

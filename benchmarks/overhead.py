@@ -3,7 +3,7 @@
     python benchmarks/overhead.py [--blocks 1000] [--block 50] [--json FILE]
 
 A tiny MLP (32-64-10), batch 32, one thread: small enough that every microsecond of framework shows. All contenders train at the
-same time, each in a thread of its own, and take turns of a few milliseconds, one at a time and in random order: what
+same time, each in a thread of its own, and take turns of about 25 milliseconds, one at a time and in random order: what
 disturbs one disturbs all. A turn's CPU time is divided by the bare loop's of the same round.
 """
 

@@ -94,21 +94,21 @@ def measure(problem: Problem, setup: str, names: list[str], epochs: int) -> dict
     """The row of each contender, and why there is none for others."""
     contenders, missing = load(names, setup)
     outcomes = compete(contenders, problem, epochs)
-    base = outcomes[HAND].epochs
+    base = outcomes[HAND]
     rows, left_out = {}, dict(missing)
     for name, outcome in outcomes.items():
         if outcome.error is not None or len(outcome.epochs) < 2:
             left_out[name] = outcome.error or "too few epochs"
         else:
             epochs = [round(value, 1) for value in outcome.epochs]
-            rows[name] = {**compared(outcome.epochs, base), "background_us": outcome.background, "epochs_us": epochs}
+            rows[name] = {**compared(outcome, base), "background_us": outcome.background, "epochs_us": epochs}
             if name == IDLE:
                 rows[name] |= {"to_hookline": idle_ratio(outcome, outcomes["Hookline"])}
     return {"problem": problem.name, "setup": setup, "rows": rows, "left_out": left_out}
 
 
 def idle_ratio(with_idle: Outcome, without: Outcome) -> dict[str, float]:
-    row = compared(with_idle.epochs, without.epochs)
+    row = compared(with_idle, without)
     return {key: row[key] for key in ("ratio", "low", "high")}
 
 

@@ -20,11 +20,12 @@ INTRODUCTION = """# Benchmarks
 This page is made by `benchmarks/report.py` from `benchmarks/results/*.json`; a test checks that it is. `make bench` runs our own
 benchmarks again and makes it anew, `make bench-peers` those with the other frameworks, in an environment of their own.
 
-All that is compared with each other ran in one process at the same time, taking turns of a few milliseconds (imports: fresh
-processes, taking turns). CPU time is taken unless a table says otherwise, on one thread. Ratios are what to look at, with quartiles
-behind them. For whole frameworks and for imports it is the ratio of medians, and the quartiles are those of the ratios epoch by epoch, or
-round by round, so that it may lie outside of them where the machine's pace changed; elsewhere it is the median of the ratios turn by
-turn. Microseconds are those of one machine, which was not idle: its load is told at the end.
+All that is compared with each other ran in one process at the same time, taking turns of about 25 milliseconds (single sites: 4;
+imports and the demo: fresh processes, taking turns). CPU time is taken unless a table says otherwise, on one thread. Ratios are what
+to look at, with quartiles behind them. For whole frameworks it is the ratio of typical epochs, each made of the medians of its turns
+over all epochs, and the quartiles are those of the ratios epoch by epoch; for imports that of medians, with quartiles round by round. So
+it may lie outside of them where the machine's pace changed; elsewhere it is the median of the ratios turn by turn. Microseconds are
+those of one machine, which was not idle: its load is told at the end.
 """
 ABOUT_PEERS = """*Minimal* is training alone, against the bare loop. *Typical* has logging every 50 iterations, a cosine schedule by
 iteration, clipping, an average of the weights, and after each epoch (1,000 iterations of the MLP, 100 of the CNN) a validation of ten
@@ -44,7 +45,7 @@ def load(folder: Path = RESULTS) -> dict[str, Any]:
 def page(found: dict[str, Any]) -> str:
     """The whole page; a benchmark without results has no section."""
     parts = [INTRODUCTION, "![Cost of an iteration, relative to the loop by hand](images/benchmarks.png)\n"]
-    parts += [section(found) for section in (peers, own, idle, dispatch, checkpoint, ema, importing, growth, conditions)]
+    parts += [section(found) for section in SECTIONS]
     return "\n".join(part for part in parts if part)
 
 
@@ -132,7 +133,8 @@ def idle(found: dict[str, Any]) -> str:
         for key, result in both(found, name).items():
             row = result.get("rows", {}).get(IDLE) if key != "versions" else None
             if row:
-                rows.append([f"{result['problem']}, {result['setup']} ({name})", spread(row["to_hookline"], 3)])
+                where = "`make bench`" if name == "typical" else "`make bench-peers`"
+                rows.append([f"{result['problem']}, {result['setup']} ({where})", spread(row["to_hookline"], 3)])
     if "overhead" in found:
         results = found["overhead"]["results"]
         rows += [[f"tiny MLP against the bare loop: {name}", spread(row, 3)] for name, row in results.items() if name != "bare loop"]
@@ -208,6 +210,50 @@ def growth(found: dict[str, Any]) -> str:
     return f"## Growth\n\n{text}\n{tables[0]}\n{long}\n{tables[1]}"
 
 
+def pictures(found: dict[str, Any]) -> str:
+    if "pictures" not in found:
+        return ""
+    rows = []
+    for name, row in found["pictures"]["results"].items():
+        cells = [
+            f"{row[kind]:.2f} s, {row[f'{kind}_ratio']:.3f} ({row[f'{kind}_low']:.3f}–{row[f'{kind}_high']:.3f})"
+            for kind in ("clock", "cpu")
+        ]
+        rows.append([name, *cells])
+    text = (
+        "The demo as it is started, from the first import to the last picture, against the same without pictures. captum, which\n"
+        "CAMHook and SaliencyHook need, takes half a second to import.\n"
+    )
+    return f"## Pictures\n\n{text}\n{table(['', 'time', 'CPU time'], rows)}"
+
+
+def ddp(found: dict[str, Any]) -> str:
+    if "ddp" not in found:
+        return ""
+    rows = [[name, f"{row['us']:.0f} µs", spread(row, 3)] for name, row in found["ddp"]["results"].items()]
+    text = (
+        "A step of the tiny MLP in two gloo processes on this machine, against DDP written by hand in the same two, by the clock. *step*\n"
+        "is OptimizerHook alone, which does what the loop by hand does.\n"
+    )
+    return f"## Two processes\n\n{text}\n{table(['', 'per iteration', 'ratio to the loop by hand'], rows)}"
+
+
+def foreign(found: dict[str, Any]) -> str:
+    if "foreign" not in found:
+        return ""
+    rows = [
+        [
+            callback,
+            f"{len(sites)}",
+            f"{max(row['more'] for row in sites.values()):.2f} µs",
+            max(sites, key=lambda site: sites[site]["more"]),
+        ]
+        for callback, sites in found["foreign"]["results"].items()
+    ]
+    text = "What a wrapped callback of another framework costs where it does nothing, beyond calling it directly.\n"
+    return f"## Callbacks of others\n\n{text}\n{table(['callback', 'sites', 'most', 'at'], rows)}"
+
+
 def conditions(found: dict[str, Any]) -> str:
     """When and where each was measured."""
     rows = []
@@ -252,6 +298,9 @@ def picture(found: dict[str, Any], path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
+
+
+SECTIONS = (peers, own, idle, dispatch, checkpoint, ema, importing, growth, pictures, ddp, foreign, conditions)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Whole frameworks that take turns: each trains epochs of its own in a thread, a few iterations at a time.
 
-A turn is a few milliseconds, so that what disturbs one disturbs all; an epoch's cost is the sum of its turns, and holds what a framework
+A turn is about 25 milliseconds, so that what disturbs one disturbs all; an epoch's cost is the sum of its turns, and holds what a framework
 does at the end of an epoch. CPU time of the training thread is taken, and apart from it that of threads which a contender starts.
 """
 
@@ -46,6 +46,9 @@ class Outcome:
     """What the rounds showed of one contender: microseconds per iteration, epoch by epoch."""
 
     epochs: list[float] = field(default_factory=list)
+    typical: float = (
+        0.0  # an epoch made of typical turns: of each of its turns the median over all epochs, which one bad turn does not move
+    )
     background: float = 0.0  # microseconds per iteration of threads that it started
     error: str | None = None
 
@@ -170,8 +173,9 @@ def compete(contenders: dict[str, Contender], problem: Problem, epochs: int) -> 
     per_epoch = problem.epoch // problem.turn
     for name, outcome in outcomes.items():
         turns = rounds.seconds[name]
-        whole = [sum(turns[at : at + per_epoch]) for at in range(0, len(turns) - per_epoch + 1, per_epoch)]
-        outcome.epochs = [seconds / problem.epoch * 1e6 for seconds in whole[WARM_UP:]]
+        whole = [turns[at : at + per_epoch] for at in range(0, len(turns) - per_epoch + 1, per_epoch)][WARM_UP:]
+        outcome.epochs = [sum(epoch) / problem.epoch * 1e6 for epoch in whole]
+        outcome.typical = sum(map(statistics.median, zip(*whole, strict=True))) / problem.epoch * 1e6 if whole else 0.0
         outcome.background = rounds.background[name] / (rounds.epochs * problem.epoch) * 1e6
     return outcomes
 
@@ -216,9 +220,8 @@ def background_time(seconds: dict[str, float]) -> Iterator[None]:
         threading.Thread.start, threading.Thread.run = original_start, original_run  # type: ignore[method-assign]
 
 
-def compared(values: list[float], base: list[float]) -> dict[str, float]:
-    """The ratio of medians to another contender, and of the ratios epoch by epoch the median (`paired`) and quartiles."""
-    ratios = [value / other for value, other in zip(values, base, strict=False)]
-    low, paired, high = statistics.quantiles(ratios, n=4)
-    medians = statistics.median(values), statistics.median(base)
-    return {"us": medians[0], "ratio": medians[0] / medians[1], "paired": paired, "low": low, "high": high}
+def compared(one: Outcome, base: Outcome) -> dict[str, float]:
+    """The ratio of the typical epochs of two contenders, and quartiles of the ratios epoch by epoch."""
+    ratios = [value / other for value, other in zip(one.epochs, base.epochs, strict=False)]
+    low, _, high = statistics.quantiles(ratios, n=4)
+    return {"us": one.typical, "ratio": one.typical / base.typical, "low": low, "high": high}

@@ -1,4 +1,4 @@
-"""Contenders that take turns: each trains in a thread of its own, one at a time, for a few milliseconds.
+"""Contenders that take turns: each trains in a thread of its own, one at a time, for about 25 milliseconds.
 
 What disturbs one disturbs all, so that ratios hold on a busy machine too. CPU time of the thread is taken.
 """
