@@ -6,7 +6,7 @@ from hookline.checkpoint.files import FileSystem
 from hookline.checkpoint.formats import check_plain, is_finite
 from hookline.checkpoint.loading import load_checkpoint, load_whole, with_shards
 from hookline.checkpoint.manifest import INEXACT, Entry
-from hookline.checkpoint.names import check_name, safe_name
+from hookline.checkpoint.names import check_name, is_promise, safe_name
 from hookline.checkpoint.publish import publish, write_checkpoint
 from hookline.checkpoint.saver import Saver
 from hookline.checkpoint.snapshot import Snapshot
@@ -27,6 +27,7 @@ __all__ = [
     "check_plain",
     "diff",
     "is_finite",
+    "is_promise",
     "load_checkpoint",
     "load_whole",
     "publish",

@@ -28,6 +28,11 @@ def check_name(name: str) -> str:
     return name
 
 
+def is_promise(name: str) -> bool:
+    """Whether a name says that a checkpoint is one to use: the last, or the best in something."""
+    return name.startswith(("last.", "best_"))
+
+
 def safe_name(text: str) -> str:
     """Text such as a metric's name (`val/accuracy`) as a part of a file name (`val_accuracy`)."""
     return re.sub(r"[^\w.+=@-]", "_", text).strip(".") or "_"

@@ -52,7 +52,10 @@ class Snapshot:
             _run(copies)  # and the check is made before anyone who waits for the copy may change the tensors
             self._changed += [dotted(item.path) for item in copies if _version(item.tensor) != item.version]
             if self._changed:
-                raise CheckpointError(f"not saved: changed while the checkpoint was copied: {', '.join(self._changed[:3])}")
+                raise CheckpointError(
+                    f"not saved: changed while the checkpoint was copied: {', '.join(self._changed[:3])}; if something other than the "
+                    f"optimizer changes them, CheckpointHook(async_save=False) saves before training goes on"
+                )
 
 
 class _Copy(NamedTuple):

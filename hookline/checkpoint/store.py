@@ -29,7 +29,7 @@ from hookline.checkpoint.files import (
 from hookline.checkpoint.formats import WEIGHTS, check_plain, deserialize, is_finite, needed_bytes, serialize
 from hookline.checkpoint.lock import DirectoryLock
 from hookline.checkpoint.manifest import Entry, Ledger, Part, find, read_ledger, without, write_ledger
-from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_temporary
+from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_promise, is_temporary
 from hookline.checkpoint.shards import describe, remove_unused
 from hookline.version import __version__
 
@@ -96,8 +96,7 @@ class CheckpointStore:
     ) -> Entry:
         """Store a checkpoint durably under a name and `links`, its further names; CheckpointError if that fails.
 
-        Weights that are not finite get no links, and `not_finite_` before a name that a good checkpoint has: they must
-        never be the last or the best.
+        Weights that are not finite get no links, and `not_finite_` before the name of the last, the best, or a good checkpoint.
         """
         names = tuple(dict.fromkeys(check_name(each) for each in (name, *links)))
         plain = check_plain(checkpoint)
@@ -206,10 +205,10 @@ class CheckpointStore:
         return entry
 
     def _set_aside(self, draft: Entry) -> Entry:
-        """A checkpoint whose weights are not finite, under the one name that takes nothing from a good one."""
+        """A checkpoint whose weights are not finite, under the one name that promises nothing and takes nothing from a good one."""
         taken = {name for entry in self._ledger().entries if entry.finite for name in entry.names}
-        name = f"not_finite_{draft.name}" if draft.name in taken else draft.name
-        log.warning("the weights are not finite; saved as %s only", name)
+        name = f"not_finite_{draft.name}" if draft.name in taken or is_promise(draft.name) else draft.name
+        log.warning("the weights are not finite: saved as %s, to be looked at, and neither as the last nor as the best", name)
         return dataclasses.replace(draft, names=(name,))
 
     def _commit(self, entry: Entry, temporaries: list[Path]) -> None:

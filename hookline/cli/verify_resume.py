@@ -14,6 +14,8 @@ from hookline.errors import HooklineError
 from hookline.verify import Chain, compare_runs, run_chain
 from hookline.verify.trace import TRAINING
 
+ATTEMPTS = 3  # runs that may come through unharmed before it is clear that this one cannot be killed after a save
+
 
 def run(args: argparse.Namespace) -> int:
     config = load_config(args.config, args.overrides)
@@ -33,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _kill_and_compare(launcher: Launcher, straight: Path, keep: Path, kills: int, seed: int, seconds: float) -> int:
     """Kill as often as asked; a run that comes through before is compared, and another one is begun."""
-    done, number = 0, 0
+    done, number, unharmed = 0, 0, 0
     # A piece that lives for twice its share of the time gets on, on the average, however many there are.
     span = 2 * seconds / (kills + 1)
     while done < kills:
@@ -42,12 +44,17 @@ def _kill_and_compare(launcher: Launcher, straight: Path, keep: Path, kills: int
         result = run_chain(lambda work_dir: launcher.start(work_dir).pid, pieces, Chain(kills - done, span, seed + number))
         if result.failures:
             raise HooklineError(f"{result.failures[0]}:\n{launcher.output(pieces)}")
-        print(f"run {number}: killed {result.kills} times, {result.kills_in_save} of them inside a save", flush=True)
+        print(f"run {number}: killed {result.kills} times after a checkpoint, {result.kills_in_save} of them inside a save", flush=True)
         subjects = compare_runs(straight, pieces)
         done += result.kills
         if any(subjects.values()) or done >= kills:
             return _tell(subjects)
         span /= 2
+        unharmed = 0 if result.kills else unharmed + 1
+        if unharmed == ATTEMPTS:
+            seldom = "it was through before it could be killed after a save: save more often (CheckpointHook's interval)"
+            print(f"never resumed from a checkpoint: {seldom}" if not done else f"only {done} kills: {seldom}")
+            return 1
     return 0
 
 

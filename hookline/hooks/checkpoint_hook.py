@@ -6,11 +6,12 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 import torch
 
-from hookline.checkpoint import INEXACT, CheckpointStore, Saver, check_name, is_finite, publish, safe_name, with_shards
+from hookline.checkpoint import INEXACT, CheckpointStore, Saver, check_name, is_finite, is_promise, publish, safe_name, with_shards
 from hookline.checkpoint.shards import PREFIX, split
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
@@ -18,9 +19,13 @@ from hookline.engine.capture import capture
 from hookline.engine.metrics import Rule, check_metric_name, choose_metric, rule_for
 from hookline.engine.seams import Write
 from hookline.optim.averaging import average_buffers
+from hookline.optim.groups import param_groups
 
 EPOCH_TEMPLATE = "epoch_{}.pth"
 DEFAULT_METRIC = "accuracy"
+# From a seam to the optimizer step that follows, or to the end of training.
+BEFORE_STEP = ["after_save_checkpoint", "before_epoch", "before_train_epoch", "before_train_iter", "after_forward", "optimize"]
+BEFORE_STEP += ["after_backward", "after_train"]
 
 
 @HOOKS.register()
@@ -71,6 +76,7 @@ class CheckpointHook(BaseHook):
             self.save_scheduler = self.save_param_scheduler
         self._seconds = None if self.every is None else parse_duration(self.every)
         self._due: list[str] = []
+        self._number: int | None = None  # of the epoch or iteration whose own file is due
         self._surplus: list[str] = []
         self._copying = False  # whether a save may still read the weights
         self.leave_alone(*(["after_train_epoch"] if not self.by_epoch else ["after_train_iter"] if self.every is None else []))
@@ -91,9 +97,11 @@ class CheckpointHook(BaseHook):
                 )
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
-        self._due = []  # asked for before the run went back to where the checkpoint was taken
+        self._due, self._number = [], None  # asked for before the run went back to where the checkpoint was taken
 
     def before_train(self, runner: BaseRunner) -> None:
+        if runner.is_main and runner.iter == 0 and not runner.resuming:
+            self._tell_of_earlier_run(runner)
         for wanted in self._wanted_metrics():
             chosen = check_metric_name(self.name, wanted, runner.evaluation.names(runner), DEFAULT_METRIC)
             if chosen is not None and wanted != "auto":
@@ -135,7 +143,7 @@ class CheckpointHook(BaseHook):
             keys = [self.published_keys] if isinstance(self.published_keys, str) else self.published_keys
             for entry in runner.store.entries():
                 for name in entry.names:
-                    if name.startswith(("last.", "best_")):
+                    if is_promise(name):
                         content = with_shards(runner.store.load(name), runner.store.directory)
                         publish(content, runner.store.directory / name.removesuffix(".pth"), "pth", keys)
 
@@ -156,8 +164,7 @@ class CheckpointHook(BaseHook):
 
     def _ask(self, runner: BaseRunner, number: int | None, last: bool) -> None:
         if number is not None:
-            self.kept.append(self.filename_tmpl.format(number))
-            self._due.insert(0, self.kept[-1])
+            self._number = number
             runner.request_save(write=self._write)
         if self.save_last and (number is not None or last):
             runner.request_save()
@@ -165,6 +172,11 @@ class CheckpointHook(BaseHook):
     def _write(self, checkpoint: dict[str, Any]) -> None:
         names, self._due = self._due, []
         runner = self.runner
+        if self._number is not None:  # a save that waited for the optimizer step holds a later iteration than it was asked for at
+            self.kept.append(self.filename_tmpl.format(self._number if self.by_epoch else runner.iter))
+            self._number = None
+            names.insert(0, self.kept[-1])
+            checkpoint["hooks"][self.name] = self.state_dict()
         without = {name for name, wanted in (("optimizer", self.save_optimizer), ("scheduler", self.save_scheduler)) if not wanted}
         content = {key: value for key, value in checkpoint.items() if key not in without}
         self._drop_surplus()
@@ -173,16 +185,37 @@ class CheckpointHook(BaseHook):
         if runner.parallel.mesh is not None:
             self._write_shards(content, names, about)
         elif runner.is_main:
-            later = list(_unchanged_by_forward(runner)) if runner.sites.optimize else []
+            later = list(_changed_by_optimizer(runner)) if self._only_optimizer_changes_weights(runner) else []
             self._saver.save(content, names, later=later, **about)
             self._copying = True
         self._saved_at = time.monotonic()
+
+    def _only_optimizer_changes_weights(self, runner: BaseRunner) -> bool:
+        """Whether from this seam until `after_backward`, which waits for the copy, no code runs that may change them as well.
+
+        That is code of the user's. Where gradients are accumulated a whole iteration and its seam may come before the step.
+        """
+        plan = runner.sites.plan
+        if not plan["optimize"] or getattr(plan["optimize"][0], "cumulative_iters", 1) > 1 or hasattr(runner.model, "train_step"):
+            return False
+        return all(_is_ours(hook, site) for site in BEFORE_STEP for hook in takewhile(lambda hook: hook is not self, plan[site]))
 
     def _write_shards(self, content: dict[str, Any], names: list[str], about: dict[str, Any]) -> None:
         world, (plain, shards) = self.runner.world, split(content)
         told = world.gather_text(f"{is_finite([shard.to_local() for shard in shards.values()])} {secrets.token_hex(4)}")  # type: ignore[attr-defined]
         about |= {"finite": all(text.startswith("True") for text in told), "directory": f"{PREFIX}{self.runner.iter}_{told[0][-8:]}"}
         self._saver.save_shards(plain, shards, names, group=self.runner.parallel.save_group, main=world.is_main, **about)
+
+    def _tell_of_earlier_run(self, runner: BaseRunner) -> None:
+        entries, directory = runner.store.entries(), runner.store.directory
+        if entries and runner.resume == "auto":
+            runner.logger.warning("nothing good to resume from in %s: starting anew", directory)
+        elif entries:
+            runner.logger.warning(
+                "%s has checkpoints of an earlier run, the newest is %s (iteration %d), and this run writes over them: "
+                '--resume (resume="auto") goes on with that run, another work_dir keeps both',
+                *(directory, entries[-1].name, entries[-1].step),
+            )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         super().load_state_dict(state)
@@ -205,10 +238,17 @@ class CheckpointHook(BaseHook):
         return [self.save_best] if isinstance(self.save_best, str) else self.save_best
 
 
-def _unchanged_by_forward(runner: BaseRunner) -> Iterator[torch.Tensor]:
-    """What only the optimizer changes, so that it can be copied while the next forward and backward run."""
-    yield from runner.model.parameters()
-    optimizers = runner.optimizer.values() if isinstance(runner.optimizer, Mapping) else [runner.optimizer]
-    for optimizer in optimizers:
-        for values in optimizer.state.values() if optimizer is not None else ():
-            yield from (value for value in values.values() if isinstance(value, torch.Tensor))
+def _is_ours(hook: BaseHook, site: str) -> bool:
+    """Whether what a hook does at a site is Hookline's own: not a function that it was given, nor a callback that it wraps."""
+    modules = type(hook).__module__, str(getattr(hook.site_method(site), "__module__", None))
+    return all(module.startswith("hookline.") and not module.startswith("hookline.compat.") for module in modules)
+
+
+def _changed_by_optimizer(runner: BaseRunner) -> Iterator[torch.Tensor]:
+    """What only the optimizer changes, so that it can be copied while the next forward and backward run.
+
+    A parameter that gets no gradient is not among it: a forward may change it, as one that follows another with momentum.
+    """
+    yield from (parameter for group in param_groups(runner.optimizer) for parameter in group["params"] if parameter.requires_grad)
+    for values in runner.optimizer.state.values():  # type: ignore[union-attr]  # one, for an owner of `optimize` is ours
+        yield from (value for value in values.values() if isinstance(value, torch.Tensor))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from hookline.checkpoint.manifest import read_ledger
 from hookline.verify.trace import is_training
 
 Launch = Callable[[Path], int]  # starts a run that resumes by itself in a work directory; the number of its process
@@ -19,7 +20,10 @@ Launch = Callable[[Path], int]  # starts a run that resumes by itself in a work 
 @dataclass
 class Chain:
     """How a run is to be killed: within `span` seconds of training; `in_save` and `early` are the parts of the kills that are
-    aimed at a save and at the time before training, while a process starts and resumes."""
+    aimed at a save and at the time before training, while a process starts and resumes.
+
+    All of them come after a first checkpoint: a run that just begins anew proves nothing.
+    """
 
     kills: int
     span: float
@@ -51,6 +55,9 @@ def run_chain(launch: Launch, work_dir: Path, chain: Chain) -> ChainResult:
             break  # it came through before its time; further kills would hit nothing
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
+        if not has_saved(work_dir):
+            result.failures.append(f"there was no checkpoint after {chain.limit:.0f} s")
+            return result
         result.kills += 1
         result.kills_in_save += in_save
     code = _wait(launch(work_dir), chain.limit)
@@ -62,13 +69,15 @@ def run_chain(launch: Launch, work_dir: Path, chain: Chain) -> ChainResult:
 def _watch(process: int, work_dir: Path, rng: random.Random, chain: Chain, aimed: bool) -> tuple[int | None, bool]:
     """Wait for the moment to kill: the exit code if the process ended before, and whether it is in the middle of a save."""
     started = time.monotonic()
-    begun, lifetime = rng.random() < chain.early, rng.uniform(0, chain.span)
+    saved = has_saved(work_dir)
+    begun, lifetime = rng.random() < chain.early and saved, rng.uniform(0, chain.span)
     deadline = started + lifetime if begun else math.inf
     while time.monotonic() < started + chain.limit:
         done, status = os.waitpid(process, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status), False
-        if not begun and is_training(work_dir, process):
+        saved = saved or has_saved(work_dir)
+        if not begun and saved and is_training(work_dir, process):
             begun, deadline = True, time.monotonic() + lifetime
         saving = is_saving(work_dir)
         if time.monotonic() >= deadline and (saving or not aimed):
@@ -77,6 +86,11 @@ def _watch(process: int, work_dir: Path, rng: random.Random, chain: Chain, aimed
             return None, is_saving(work_dir)
         time.sleep(0.0005 if aimed else 0.002)
     return None, False
+
+
+def has_saved(work_dir: Path) -> bool:
+    """Whether there is a checkpoint to resume from."""
+    return any(entry.resumable for entry in read_ledger(work_dir).entries)
 
 
 def is_saving(work_dir: Path) -> bool:

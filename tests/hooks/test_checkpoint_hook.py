@@ -253,6 +253,39 @@ def test_weights_that_are_not_finite_never_become_last_or_best(tmp_path):
     assert epoch_of(tmp_path / "last.pth") == 2
 
 
+def test_weights_that_were_never_finite_are_neither_last_nor_best_and_a_resumed_run_says_that_it_starts_anew(tmp_path, caplog):
+    class Spoil(BaseHook):
+        def after_train_iter(self, runner):
+            runner.model.weight.data.fill_(float("nan"))
+
+    run(tmp_path, CheckpointHook(interval=-1, published_keys="state_dict"), Spoil(), scores={"accuracy": [0.1, 0.2]}, max_epochs=2)
+    assert files(tmp_path) == {"not_finite_best_accuracy.pth", "not_finite_last.pth"}
+    assert "the weights are not finite: saved as not_finite_last.pth, to be looked at" in caplog.text
+    run(tmp_path, CheckpointHook(), resume="auto", max_epochs=1)
+    assert f"nothing good to resume from in {tmp_path}: starting anew" in caplog.text
+
+
+def test_a_run_that_begins_among_the_checkpoints_of_another_says_so(tmp_path, caplog):
+    for resume in (None, "auto"):
+        run(tmp_path, CheckpointHook(), max_epochs=1, resume=resume)
+    assert "earlier run" not in caplog.text
+    run(tmp_path, CheckpointHook(), max_epochs=2)
+    assert f"{tmp_path} has checkpoints of an earlier run, the newest is epoch_1.pth (iteration 2)" in caplog.text
+    assert caplog.text.count("earlier run") == 1
+    assert "starting anew" not in caplog.text
+
+
+def test_a_file_is_named_by_the_iteration_that_it_holds(tmp_path):
+    accumulate = {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 3}
+    saves = CheckpointHook(by_epoch=False, interval=2, max_keep_ckpts=2)
+    assert run(tmp_path, saves, accumulate, train_loader=batches(9), max_epochs=1).iter == 9
+    assert files(tmp_path) == {"iter_6.pth", "iter_9.pth", "last.pth"}  # asked for at 2, 4, 6 and 8
+    for name in ("iter_6.pth", "iter_9.pth"):
+        checkpoint = torch.load(tmp_path / name, weights_only=True)
+        assert name == f"iter_{checkpoint['meta']['iter']}.pth"
+        assert checkpoint["hooks"]["CheckpointHook"]["kept"][-1] == name
+
+
 def test_a_second_run_in_the_same_directory_is_refused_at_once(tmp_path):
     class Again(BaseHook):
         def before_train(self, runner):
