@@ -38,7 +38,7 @@ def _list(args: argparse.Namespace, paths: list[Path]) -> int:
             str(entry.epoch),
             str(entry.step),
             f"{entry.size / 1e6:.1f} MB",
-            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.time)),
+            _date(entry.time),
             " ".join([format_scalars(entry.metrics), *([] if entry.finite else ["NOT FINITE"]), *entry.tags]).strip(),
         )
         for entry in entries
@@ -131,7 +131,10 @@ def _describe(checkpoint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key, value in checkpoint.items():
         tensors = list(_tensors(value))
         if key == "meta":
-            yield from ((dotted((key, name)), str(item)) for name, item in value.items() if name != "config")
+            named = {**value, "time": _date(value["time"])} if value.get("time") else value
+            yield from ((dotted((key, name)), str(item)) for name, item in named.items() if name != "config")
+        elif key == "events":
+            yield key, f"the latest values of {', '.join(value)}" if value else "none"
         elif tensors:
             count = sum(tensor.numel() for tensor in tensors)
             size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
@@ -139,6 +142,10 @@ def _describe(checkpoint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         else:
             text = str(value)
             yield key, text if len(text) <= 200 else text[:199] + "…"
+
+
+def _date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -6,7 +6,9 @@ import argparse
 import dataclasses
 import inspect
 import json
+import re
 import textwrap
+from difflib import get_close_matches
 from typing import Any
 
 import yaml
@@ -15,10 +17,11 @@ from hookline.cli.output import print_table, priority_label
 from hookline.config.hook_list import short_name
 from hookline.config.yaml_marks import Dumper
 from hookline.engine import HOOKS, BaseHook
-from hookline.errors import ConfigError, suggest
+from hookline.errors import ConfigError
 from hookline.signature import parameters
 
 REQUIRED = object()
+MOST_NAMED = 6
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,9 +39,41 @@ def _find(name: str) -> tuple[str, type[BaseHook]]:
     names = HOOKS.names()
     by_folded = {short_name(key): key for key in names} | {key.lower(): key for key in names}
     if name.lower() not in by_folded:
-        raise ConfigError(f"unknown hook {name!r}{suggest(name, names)}")
+        raise ConfigError(f"unknown hook {name!r}{_nearest(name, names)}")
     found = by_folded[name.lower()]
     return found, HOOKS.get(found)
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    """The end of an error message: a name so close that it must be meant, or else the hooks that speak of what it says."""
+    wanted = _core(name)
+    by_core = {_core(key): key for key in names}  # "Hook", which all have in common, brings no two of them closer
+    if near := get_close_matches(wanted, by_core, n=1, cutoff=0.7):
+        return f"; did you mean {by_core[near[0]]!r}?"
+    words = [_core(word) for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\d]+", name)]
+    for word in dict.fromkeys([wanted, *(word for word in words if len(word) > 2)]):
+        if word and (found := _speaking_of(word)):
+            more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+            return f"; hooks that speak of {word!r}: {', '.join(found[:MOST_NAMED])}{more}"
+    return "; `hookline hooks` lists them all"
+
+
+def _core(name: str) -> str:
+    return name.lower().replace("_", "").removesuffix("hook")
+
+
+def _speaking_of(word: str) -> list[str]:
+    """Hooks with a word in their name, in that of a parameter (which is shown) or in their description, in this order."""
+    found: list[list[str]] = [[], [], []]
+    for name, cls in {cls: (name, cls) for name, cls in HOOKS.items()}.values():  # a hook with two names once
+        told = [key for key in parameters(HOOKS.signature_of(cls)).known if word in _core(key)]
+        if word in _core(name):
+            found[0].append(name)
+        elif told:
+            found[1].append(f"{name} ({told[0]})")
+        elif re.search(rf"\b{re.escape(word)}", doc_of(cls).lower()):
+            found[2].append(name)
+    return [name for kind in found for name in kind]
 
 
 def _describe(name: str, cls: type[BaseHook]) -> None:

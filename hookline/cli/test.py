@@ -13,7 +13,7 @@ from hookline.cli.output import print_json
 from hookline.config import Config, load_config
 from hookline.errors import ConfigError, HooklineError, Problem, suggest
 from hookline.events.format import format_scalars
-from hookline.hooks import CheckpointHook, LoggerHook
+from hookline.hooks import CheckpointHook, LoggerHook, PeriodicWriterHook
 from hookline.runner import Runner
 
 
@@ -64,5 +64,5 @@ def _find_checkpoint(which: str | None, runner: Runner) -> Path:
 def _remove_writers(runner: Runner) -> None:
     """Testing leaves no files, and may be done beside a training run in the same directory."""
     for hook in list(runner.hooks):
-        if isinstance(hook, (CheckpointHook, LoggerHook)):
+        if isinstance(hook, (CheckpointHook, LoggerHook, PeriodicWriterHook)):
             runner.unregister_hook(hook.name)

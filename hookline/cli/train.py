@@ -32,6 +32,8 @@ def run(args: argparse.Namespace) -> int:
     runner = make_runner(config)
     _go_on_after_restart(runner)
     if runner.is_main:
+        if args.resume == "auto" and not runner.store.entries():
+            print(f"nothing to resume from in {runner.store.directory}: starting from the beginning", file=sys.stderr)
         _save_config(runner, config)
     started = time.monotonic()
     try:

@@ -43,8 +43,9 @@ class ProgressBar(Progress):
     def get_renderables(self) -> Iterable[RenderableType]:
         run = self._run
         if self.tasks:
-            epochs = f"/{run.max_epochs}" if run.max_epochs else ""
-            self.update(self._task, completed=run.iter, total=run.max_iters, description=f"epoch {run.epoch + 1}{epochs}")
+            now, last = run.epoch + 1, run.max_epochs  # when all are over, none comes after the last
+            described = f"epoch {min(now, last)}/{last}" if last else f"epoch {now}"
+            self.update(self._task, completed=run.iter, total=run.max_iters, description=described)
         yield from super().get_renderables()
 
     def handler(self) -> logging.Handler:

@@ -11,8 +11,6 @@ from pathlib import Path
 from hookline.events.rows import iteration_of, rewrite, set_aside
 from hookline.events.writer import WRITERS, Writer
 
-FIRST = ["mode", "iter", "epoch", "wall_time"]
-
 
 @WRITERS.register("csv")
 class CSVWriter(Writer):
@@ -52,12 +50,10 @@ class CSVWriter(Writer):
             return list(csv.DictReader(file))
 
     def _read_header(self) -> None:
-        self._columns = [*FIRST]
+        self._columns: list[str] = []  # a file is made with the first row, and not for a run that reports nothing
         if self.path.exists():
             with self.path.open(encoding="utf-8", newline="", errors="replace") as file:
-                self._columns = next(csv.reader(file), self._columns)
-        else:
-            self._rewrite([])
+                self._columns = next(csv.reader(file), [])
 
     def _rewrite(self, rows: list[dict[str, str]]) -> None:
         lines = [_line(self._columns), *(_line([row.get(name) or "" for name in self._columns]) for row in rows)]

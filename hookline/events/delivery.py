@@ -49,12 +49,12 @@ class Delivery(Writer):
         self._fresh = False
         self._thread = threading.Thread(target=self._work, name=f"{name} delivery", daemon=True) if slow else None
 
-    def start(self, *, fresh: bool, iteration: int) -> None:
-        """Open the tracker: for a new run, or for one that goes on from an iteration."""
+    def start(self, *, fresh: bool, iteration: int | None) -> None:
+        """Open the tracker: for a new run, for one that goes on from an iteration, or to add to what is there (None)."""
         self._fresh, self._cut = fresh, None if fresh else iteration
         if fresh:
             self._backlog.set_aside()
-        else:
+        elif iteration is not None:
             self._backlog.cut_after(iteration)
         if self._thread is None:
             with _random_state_kept():

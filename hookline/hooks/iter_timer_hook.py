@@ -80,7 +80,8 @@ class IterTimerHook(BaseHook):
         seconds = self._seconds - (phases["hooks"] / samples * self._iters if samples else 0.0)
         speed = f"{self._iters} iterations in {_clock(seconds)} ({seconds / self._iters:.6f} s / it)"
         runner.logger.info("Overall training speed: %s", speed)
-        runner.logger.info("Total training time: %s (%s on hooks)", _clock(total), _clock(max(0.0, total - seconds - self._warmup)))
+        rest = max(0.0, total - seconds - self._warmup)
+        runner.logger.info("Total training time: %s (%s on hooks, validations and saves)", _clock(total), _clock(rest))
 
     def cleanup(self, runner: BaseRunner) -> None:
         if self._work_out in runner.events.sources:

@@ -44,7 +44,7 @@ class PeriodicWriterHook(BaseHook):
         self._written = runner.events.recorded
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._start(runner)
+        self._start(runner, fresh=begins_anew(runner), iteration=runner.iter)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         for writer in self._open:
@@ -74,14 +74,15 @@ class PeriodicWriterHook(BaseHook):
             writer.failed = runner.exception is not None
             writer.close()
 
-    def _start(self, runner: BaseRunner) -> list[Delivery]:
+    def _start(self, runner: BaseRunner, *, fresh: bool = False, iteration: int | None = None) -> list[Delivery]:
+        """The writers, opened if they are not: an evaluation without training adds to what training wrote."""
         if not self._open:
             for index, config in enumerate(self.writers):
                 kind, label = _class_of(config), safe_name(f"{self.name}.{index}")
                 backlog = Backlog(runner.work_dir / f"{label}.undelivered.jsonl", label)
                 make = partial(WRITERS.build_for, config, runner, runner.work_dir)
                 delivery = Delivery(f"{self.name} ({kind.__name__})", make, backlog, slow=kind.slow)
-                delivery.start(fresh=begins_anew(runner), iteration=runner.iter)
+                delivery.start(fresh=fresh, iteration=iteration)
                 runner.events.listeners.append(delivery)
                 self._open.append(delivery)
         return self._open

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Mapping
@@ -26,6 +27,7 @@ class Probe(BaseHook):
         self.findings: list[Finding] = []
         self.steps = self.evaluations = 0
         self.validated = self.saved = False
+        self.after_saving: dict[str, dict[str, Any]] = {}  # the state of each hook
         self._before: dict[str, torch.Tensor] = {}
         self._without_gradient: set[str] | None = None
 
@@ -72,6 +74,7 @@ class Probe(BaseHook):
 
     def after_save_checkpoint(self, runner: BaseRunner) -> None:
         self.saved = True
+        self.after_saving = {hook.name: copy.deepcopy(hook.state_dict()) for hook in runner.hooks}
 
     def before_test(self, runner: BaseRunner) -> None:
         self.phase = "test"
@@ -116,12 +119,15 @@ class Timer(BaseHook):
 
 
 class Comparer(BaseHook):
-    """Looks whether all that a checkpoint holds is back in place, right before training goes on."""
+    """Looks whether all that a checkpoint holds is back in place, right before training goes on.
+
+    A hook may take up again where the run that saved it was right after saving (`after_saving`): that is the same state, gone on.
+    """
 
     priority = Priority.HIGHEST
 
-    def __init__(self, checkpoint: Mapping[str, Any]) -> None:
-        self._checkpoint = checkpoint
+    def __init__(self, checkpoint: Mapping[str, Any], after_saving: Mapping[str, Mapping[str, Any]]) -> None:
+        self._checkpoint, self._after_saving = checkpoint, after_saving
         self.differences: list[str] | None = None
 
     def before_epoch(self, runner: BaseRunner) -> None:
@@ -138,8 +144,8 @@ class Comparer(BaseHook):
         if isinstance(runner.optimizer, torch.optim.Optimizer) and "optimizer" in saved:
             found += [f"optimizer {text}" for text in diff(saved["optimizer"]["state"], runner.optimizer.state_dict()["state"])]
         for name, state in saved.get("hooks", {}).items():
-            if name in hooks:
-                found += [f"{name}.{text}" for text in diff(state, hooks[name].state_dict())]
+            if name in hooks and diff(self._after_saving.get(name, {}), now := hooks[name].state_dict()):
+                found += [f"{name}.{text}" for text in diff(state, now)]
         self.differences = found
 
 

@@ -9,7 +9,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,7 +97,7 @@ class _Rehearser:
         if runner.test_loader is not None:
             self._phase(probe, "test", runner.test)
         if probe.saved:
-            self._phase(probe, "resume", lambda: self._reload(runner))
+            self._phase(probe, "resume", lambda: self._reload(runner, probe.after_saving))
         if resume not in (None, "auto"):
             self._phase(probe, "resume", lambda: runner.load_weights(load_checkpoint(str(resume))))
         for split, loader in loaders.items():
@@ -152,7 +152,7 @@ class _Rehearser:
         except Exception as error:
             self._result.add([from_error(error, probe.phase)])
 
-    def _reload(self, runner: Runner) -> None:
+    def _reload(self, runner: Runner, after_saving: Mapping[str, Mapping[str, Any]]) -> None:
         store = CheckpointStore(runner.store.directory)
         entry = store.latest()
         if entry is None:
@@ -161,7 +161,7 @@ class _Rehearser:
         checkpoint = store.load(entry)
         again = self._make(str(runner.store.directory / entry.name))
         self._shorten(again, TIMED)  # hooks act as rarely as they will, so that this run can be timed
-        comparer = Comparer(checkpoint)
+        comparer = Comparer(checkpoint, after_saving)
         again.register_hook(comparer)
         again.register_hook(self._timer)
         again.train()

@@ -100,6 +100,21 @@ def test_an_unknown_hook_is_a_mistake_with_the_nearest_one(name: str, hint: str,
     assert capsys.readouterr().err == f"unknown hook {name!r}; did you mean {hint!r}?\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("CSVHook", "hooks that speak of 'csv': PeriodicWriterHook\n"),
+        ("ClipHook", "hooks that speak of 'clip': AmpOptimizerHook (grad_clip), "),
+        ("LRWarmupHook", "hooks that speak of 'warmup': CosineAnnealingLrUpdaterHook (warmup), "),
+        ("early", "hooks that speak of 'early': EarlyStoppingHook"),
+        ("ZzzHook", "`hookline hooks` lists them all\n"),
+    ],
+)
+def test_a_name_close_to_none_is_looked_for_in_what_hooks_say(name: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["hooks", name]) == 2
+    assert capsys.readouterr().err.startswith(f"unknown hook {name!r}; {hint}")
+
+
 def test_a_path_that_leads_nowhere_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["hooks", "no_such_module.Hook"]) == 2
     assert "no module 'no_such_module'" in capsys.readouterr().err

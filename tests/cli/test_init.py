@@ -25,6 +25,11 @@ def test_a_new_project_trains_its_tests_pass_and_a_new_hook_finds_its_place(tmp_
     assert "7 passed" in run_tests(folder)
 
 
+def test_the_readme_says_what_the_tests_need(tmp_path: Path) -> None:
+    assert main(["init", str(tmp_path / "p")]) == 0
+    assert "python -m pytest                  the tests (pip install pytest)\n" in (tmp_path / "p/README.md").read_text()
+
+
 def test_a_second_project_in_the_same_place_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["init", str(tmp_path / "p")]) == 0
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

@@ -189,6 +189,14 @@ def test_a_good_config_passes_and_leaves_nothing_behind(config: str, capsys: pyt
     assert not (Path(config).parent / "run").exists()
 
 
+@pytest.mark.parametrize("keep", [1, 2, 3])
+def test_checkpoints_that_are_dropped_right_after_a_save_are_no_state_that_is_lost(
+    keep: int, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = f"{{type: CheckpointHook, interval: 10, by_epoch: false, max_keep_ckpts: {keep}}}"
+    assert main(["rehearse", config, f"hooks=[{hook}]"]) == 0, capsys.readouterr().out
+
+
 def test_data_that_there_is_not_is_not_said_to_be_rehearsed(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rehearse", config, "dataset.test=null"]) == 0
     assert "test data" not in capsys.readouterr().out

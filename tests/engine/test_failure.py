@@ -11,6 +11,7 @@ import traceback
 import pytest
 
 from hookline.engine import SITE_NAMES, BaseHook, Interrupted
+from hookline.errors import HooklineError
 from hookline.hooks import EvalHook, LoggerHook
 from tests.helpers import Tracer, batches, make_runner
 
@@ -32,6 +33,14 @@ TRAINING_SITES = [
     site for site in SITE_NAMES if "test" not in site and site not in ("optimize", "after_load_checkpoint", "on_exception", "cleanup")
     and "checkpoint" not in site
 ]  # fmt: skip
+# Of the sites that lie outside of iterations, in a run of two epochs of four iterations.
+MOMENTS = {
+    **dict.fromkeys(["before_run", "before_train", "before_epoch", "before_train_epoch"], ""),
+    **dict.fromkeys(
+        [site for site in SITE_NAMES if "_val" in site or site in ("after_train_epoch", "after_epoch")], " (epoch 1, after iteration 4)"
+    ),
+    **dict.fromkeys(["after_train", "after_run"], " (after iteration 8)"),
+}
 
 
 @pytest.mark.parametrize("site", TRAINING_SITES)
@@ -40,7 +49,8 @@ def test_an_error_at_any_site_surfaces_unchanged_with_hook_and_site_named_and_ev
     runner = make_runner(tmp_path, *tracers, failing_at(site), EvalHook(), val_loader=batches(1))
     with pytest.raises(Boom, match="boom") as caught:
         runner.train()
-    assert any(note.startswith(f"hookline: raised in Failing at {site} (epoch ") for note in caught.value.__notes__)
+    (note,) = (note for note in caught.value.__notes__ if note.startswith("hookline: raised"))
+    assert note.removeprefix(f"hookline: raised in Failing at {site}") == MOMENTS.get(site, " (epoch 1, iteration 1)")
     for tracer in tracers:
         assert tracer.log[-2:] == ["on_exception", "cleanup"]
         if site != "after_run":
@@ -64,6 +74,33 @@ def test_an_error_of_the_model_is_not_blamed_on_a_hook(tmp_path):
     with pytest.raises(RuntimeError) as caught:
         make_runner(tmp_path, Tracer(), train_loader=[(batches(1)[0][0][:, :2], batches(1)[0][1])]).train()
     assert caught.value.__notes__ == ["hookline: raised during epoch 1, iteration 1"]
+
+
+def test_an_iteration_is_named_only_where_one_is_under_way(tmp_path):
+    def loader(count):
+        yield from batches(count)
+        raise Boom("no such file")
+
+    class Loader:
+        def __iter__(self):
+            return loader(2)
+
+    class Broken:
+        def __iter__(self):
+            raise Boom("no such file")
+
+    def notes(**parts):
+        with pytest.raises((Boom, HooklineError, OSError)) as caught:
+            make_runner(tmp_path, EvalHook(), **parts).train()
+        return getattr(caught.value, "__notes__", [])
+
+    assert notes(resume=tmp_path / "none.pth") == []
+    assert notes(train_loader=Loader()) == ["hookline: raised during epoch 1, iteration 3"]
+    assert notes(train_loader=Broken()) == []
+    assert notes(val_loader=Loader()) == ["hookline: raised during epoch 1, after iteration 4"]
+    with pytest.raises(Boom) as caught:
+        make_runner(tmp_path, failing_at("after_val_epoch"), val_loader=batches(1)).validate()
+    assert caught.value.__notes__ == ["hookline: raised in Failing at after_val_epoch"]
 
 
 @pytest.mark.parametrize("site", ["on_exception", "cleanup"])

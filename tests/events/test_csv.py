@@ -46,6 +46,15 @@ def test_a_new_run_sets_the_old_table_aside(tmp_path):
     assert list(read(tmp_path / "metrics.csv")[0]) == ["mode", "iter", "epoch", "wall_time", "other"]
 
 
+def test_a_new_run_makes_no_table_before_its_first_row(tmp_path):
+    writer = CSVWriter(tmp_path / "metrics.csv")
+    writer.set_aside()
+    writer.cut_after(0)
+    assert list(tmp_path.iterdir()) == []
+    writer.write_scalars("train", {"loss": 1.0}, iter=1, epoch=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.csv"]
+
+
 def test_no_column_is_a_formula_and_none_breaks_the_table(tmp_path):
     writer = CSVWriter(tmp_path / "metrics.csv")
     writer.write_scalars("train", {"=1+1": 1.0, 'a,"b"\nc': 2.0, "loss": -0.5}, iter=1, epoch=1)

@@ -142,7 +142,7 @@ def test_the_end_of_training_says_how_fast_it_was(tmp_path, caplog):
     found = re.fullmatch(r"Overall training speed: 17 iterations in 0:00:00 \((\d\.\d{6}) s / it\)", speed)
     assert found
     assert float(found[1]) < 0.005  # a hook's sleep is no training
-    assert re.fullmatch(r"Total training time: 0:00:0[1-9] \(0:00:0[1-9] on hooks\)", total)
+    assert re.fullmatch(r"Total training time: 0:00:0[1-9] \(0:00:0[1-9] on hooks, validations and saves\)", total)
 
 
 def test_a_run_that_had_nothing_left_to_do_says_nothing(tmp_path, caplog):

@@ -11,6 +11,7 @@ from hookline.errors import ConfigError
 from hookline.events import Writer
 from hookline.hooks import HOOKS, PeriodicWriterHook
 from tests.events.parts import BreakAt, PutEverything, image_run
+from tests.helpers import batches, make_runner
 
 
 class Collect(Writer):
@@ -52,6 +53,17 @@ def test_names_and_configs_write_to_the_work_directory_and_on_resume_without_dou
     lines = [json.loads(line) for line in (tmp_path / "own.jsonl").read_text().splitlines()]
     assert [(row["mode"], row["iter"]) for row in lines] == table
     assert [iteration for mode, iteration in table if mode == "train"] == [3, 6, 9, 12, 15, 18, 20]
+
+
+def test_an_evaluation_alone_adds_to_the_table_of_the_training_which_goes_on_in_it(tmp_path):
+    hook = {"type": "PeriodicWriter", "writers": ["csv"], "period": 5}
+    image_run(tmp_path, hook, epochs=1)
+    make_runner(tmp_path, hook, test_loader=batches(1)).test()
+    image_run(tmp_path, hook, resume="auto")
+    with (tmp_path / "metrics.csv").open(newline="") as file:
+        table = [(row["mode"], int(row["iter"])) for row in csv.DictReader(file)]
+    assert table == [("train", 5), ("train", 10), ("val", 10), ("test", 0), ("train", 15), ("train", 20), ("val", 20)]
+    assert [path.name for path in sorted(tmp_path.rglob("*.csv"))] == ["metrics.csv"]
 
 
 def test_a_writer_that_fails_stops_nothing(tmp_path, caplog):
