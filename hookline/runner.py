@@ -13,8 +13,11 @@ from hookline.data import make_resumable, share_loaders
 from hookline.dist import connect
 from hookline.engine import HOOKS, BaseRunner
 from hookline.engine.registration import HookOrConfig
+from hookline.errors import suggest
 from hookline.hooks import get_default_hooks
+from hookline.hooks.builder import given_hooks
 from hookline.metrics import build_metrics
+from hookline.signature import parameters
 
 
 class Runner(BaseRunner):
@@ -37,7 +40,11 @@ class Runner(BaseRunner):
         metrics: Mapping[str, Any] | Sequence[Any] | None = None,
         **parts: Any,
     ) -> None:
-        given = [HOOKS.build(hook) for hook in hooks]
+        known = {**parameters(BaseRunner).known, **parameters(Runner).known}
+        for name in parts:
+            if name not in known:
+                raise TypeError(f"{type(self).__name__}: unknown argument {name!r}{suggest(name, known)}")
+        given = given_hooks(hooks)
         without = set(drop_hooks)
         if parts.get("optimizer") is None or isinstance(parts["optimizer"], Mapping):
             without.add("OptimizerHook")  # nothing to step, or the model's train_step does it

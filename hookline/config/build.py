@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import Any
 
 import torch
@@ -17,7 +17,9 @@ from hookline.config.validate import check
 from hookline.data import DATASETS, describe, make_loader
 from hookline.engine import HOOKS, BaseHook, seed_everything
 from hookline.engine.cost_report import DEFAULT_BUDGET
-from hookline.errors import ConfigError, Path, Problem
+from hookline.engine.registration import refuse_unworkable
+from hookline.engine.sites import OWNED
+from hookline.errors import ConfigError, Path, Problem, dotted
 from hookline.metrics import build_metrics
 from hookline.models import MODELS
 from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
@@ -42,8 +44,7 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
     loaders = {split: _build_loader(config, dataset, split, seed) for split, dataset in datasets.items()}
     seed_everything(seed)
     model = _build_model(config, datasets["train"])
-    with building(config, ("training", "loss")):
-        loss_fn = LOSSES.build(with_default(training.get("loss"), DEFAULT_LOSS))
+    loss_fn = _build_loss(config, training.get("loss"))
     optimizer = _build_optimizer(config, model)
     return {
         "model": model,
@@ -78,17 +79,54 @@ def _get(config: Mapping[str, Any], key: str, default: Any) -> Any:
 
 
 def _build_hooks(config: Config) -> list[BaseHook]:
-    hooks: list[BaseHook] = []
+    hooks: dict[Path, BaseHook] = {}
     problems: list[Problem] = []
     for path, given in hook_configs(config):
         try:
             with building(config, path):
-                hooks.append(HOOKS.build(given))
+                hooks[path] = HOOKS.build(given)
+                refuse_unworkable(hooks[path])
         except ConfigError as error:
             problems += error.problems
+    problems += [config.locate(problem) for problem in _rivals(config, hooks)]
     if problems:
         raise ConfigError(problems)
-    return hooks
+    return list(hooks.values())
+
+
+def _rivals(config: Config, hooks: Mapping[Path, BaseHook]) -> Iterator[Problem]:
+    """The hooks that own a site which another hook of the config owns already."""
+    for site in OWNED:
+        owners = [(path, hook) for path, hook in hooks.items() if hook.site_method(site) is not None]
+        for path, hook in owners[1:]:
+            first, line = owners[0][0], config.place(owners[0][0])[1]
+            other = f"{dotted(first)} {type(owners[0][1]).__name__}" + (f" (line {line})" if line else "")
+            message = f"this and {other} both own {site!r}, and only one hook can: leave one of them out"
+            yield Problem(message, path, where=f"{dotted(path)} {type(hook).__name__}")
+
+
+def _build_loss(config: Config, given: Any) -> Any:
+    with building(config, ("training", "loss")):
+        loss_fn = LOSSES.build(with_default(given, DEFAULT_LOSS))
+    if given is None and isinstance(loss_fn, torch.nn.Module):
+        _ask_once(config, loss_fn)
+    return loss_fn
+
+
+def _ask_once(config: Config, loss_fn: torch.nn.Module) -> None:
+    """Have the default loss refuse targets that it was not meant for, at the first batch; the batches after it cost nothing."""
+
+    def check(module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+        asked.remove()
+        targets = arguments[1] if len(arguments) > 1 else None
+        if isinstance(targets, torch.Tensor) and targets.is_floating_point():
+            message = (
+                f"'loss' is not given, so it is {type(module).__name__}, which wants class numbers; the targets are floats "
+                f"{list(targets.shape)}: set training.loss, e.g. MSELoss"
+            )
+            raise ConfigError(config.locate(Problem(message, ("training",))))
+
+    asked = loss_fn.register_forward_pre_hook(check)
 
 
 def _build_datasets(config: Config) -> dict[str, Dataset[Any]]:

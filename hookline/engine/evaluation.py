@@ -12,7 +12,8 @@ import torch
 from hookline.dist import World
 from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers, batch_size
 from hookline.engine.shares import gather_in_order, mean_over, shared, syncs_itself
-from hookline.errors import HooklineError
+from hookline.engine.step import compared
+from hookline.errors import HooklineError, add_note
 from hookline.signature import parameters
 
 if TYPE_CHECKING:
@@ -117,8 +118,12 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
         runner.outputs = outputs = step(runner.batch)
         mean_loss.update(outputs)
         samples += batch_size(outputs.get("targets"))
-        for metric in metrics:
-            metric.update(outputs["predictions"], outputs["targets"])
+        try:
+            for metric in metrics:
+                metric.update(outputs["predictions"], outputs["targets"])
+        except Exception as error:
+            _explain(error, runner, mode, metric)
+            raise
         if kept is not None:
             predictions = outputs["predictions"]
             kept.append(list(predictions.detach().cpu() if isinstance(predictions, torch.Tensor) else predictions))
@@ -128,6 +133,22 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
     results = {name: _compute(metric, samples, shares) for name, metric in runner.metric_objects.items()}
     own = {} if kept is None else _judged(gather_in_order(kept, loader, shares), judge, runner)
     return {**results, **own, **mean_loss.compute(f"{mode}_loss", shares)}
+
+
+def _explain(error: Exception, runner: BaseRunner, mode: Mode, metric: Metric) -> None:
+    """Tell what a metric that failed was to measure."""
+    name = next(name for name, other in runner.metric_objects.items() if other is metric)
+    predictions, targets = runner.outputs["predictions"], runner.outputs["targets"]
+    missing = [key for key, value in (("predictions", predictions), ("targets", targets)) if value is None]
+    if not missing:
+        add_note(error, f"hookline: the metric {name!r} got {compared(predictions, targets)}")
+        return
+    own = next((step for step in (f"{mode}_step", "val_step") if hasattr(runner.model, step)), None)
+    both = "'predictions' and 'targets'"
+    raise HooklineError(
+        f"{own or 'the model'} gave no {' and no '.join(map(repr, missing))} to measure {name!r} with: "
+        f"{f'return {both}' if own else f'give the model a val_step that returns {both}'}, or set metrics to []"
+    ) from error
 
 
 def _compute(metric: Metric, samples: int, world: World) -> Any:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hookline.engine.adapters import adapt, adapter_for, adapter_of
 from hookline.engine.priority import Priority, get_priority
 from hookline.engine.sites import SITE_NAMES
-from hookline.errors import Problem
+from hookline.errors import Problem, suggest
 from hookline.registry import Registry
 from hookline.signature import fits, parameters
 
@@ -141,19 +142,15 @@ class RegistryOfHooks(Registry[BaseHook]):
 
     COMMON: ClassVar[dict[str, type]] = {"name": str, "priority": object, "frequency": int}
 
+    def register(self, name: str | type | None = None, *, force: bool = False) -> Any:
+        """As every registry does; a dataclass takes what every hook does in Python too, and tells the nearest name of what it does not."""
+        if isinstance(name, type):  # used without parentheses
+            return self.register()(name)
+        decorate = super().register(name, force=force)
+        return lambda cls: decorate(_taking_common(cls))
+
     def check(self, config: Mapping[str, Any], provided: frozenset[str] = frozenset()) -> list[Problem]:
-        problems = super().check(config, provided)
-        label = config.get("type")
-        if "priority" in config:
-            try:
-                get_priority(config["priority"])
-            except (TypeError, ValueError) as error:
-                problems.append(Problem(f"{label}: {error}", ("priority",)))
-        for key, kind, wanted in (("name", str, "text"), ("frequency", int, "a whole number of at least 1")):
-            value: Any = config.get(key)
-            if key in config and (not fits(value, kind) or (key == "frequency" and value < 1)):
-                problems.append(Problem(f"{label}: {key!r} must be {wanted}, got {value!r}", (key,)))
-        return problems
+        return super().check(config, provided) + _check_common(str(config.get("type")), config)
 
     def arguments(self, config: Mapping[str, Any]) -> dict[str, Any]:
         own = parameters(self.signature_of(self.get(config["type"]))).known
@@ -162,6 +159,8 @@ class RegistryOfHooks(Registry[BaseHook]):
     def build(self, config: Mapping[str, Any] | BaseHook | str, **extra: Any) -> BaseHook:
         """As every registry does; a callback of another framework, ready or named by its dotted path, is wrapped."""
         hook: BaseHook = adapt(super().build(config, **extra))
+        if not isinstance(hook, BaseHook):
+            raise not_a_hook(hook)
         if isinstance(config, Mapping):
             for key in self.COMMON:
                 if key in config:
@@ -187,6 +186,53 @@ class RegistryOfHooks(Registry[BaseHook]):
         if isinstance(target, type) and not issubclass(target, BaseHook) and adapter_of(target) is not None:
             return target  # type: ignore[return-value]  # a hook is made of what it builds
         return super()._checked(target, path)
+
+
+def _check_common(label: str, given: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with the name, priority and frequency of a hook, as far as they are given."""
+    problems = []
+    if "priority" in given:
+        try:
+            get_priority(given["priority"])
+        except (TypeError, ValueError) as error:
+            problems.append(Problem(f"{label}: {error}", ("priority",)))
+    for key, kind, wanted in (("name", str, "text"), ("frequency", int, "a whole number of at least 1")):
+        value: Any = given.get(key)
+        if key in given and (not fits(value, kind) or (key == "frequency" and value < 1)):
+            problems.append(Problem(f"{label}: {key!r} must be {wanted}, got {value!r}", (key,)))
+    return problems
+
+
+def _taking_common(cls: Any) -> Any:
+    """The class of a hook; the constructor that `@dataclass` wrote for it takes what is common to all hooks as well."""
+    made = vars(cls).get("__dataclass_params__")
+    if made is None or not made.init or hasattr(cls.__init__, "__wrapped__"):
+        return cls
+    make, code = cls.__init__, cls.__init__.__code__
+    own = set(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])  # cheaper than a signature, for each class at import
+
+    @functools.wraps(make)
+    def init(self: BaseHook, *args: Any, **given: Any) -> None:
+        common = {key: given.pop(key) for key in RegistryOfHooks.COMMON if key in given and key not in own}
+        for name in given:
+            if name not in own:
+                raise TypeError(f"{cls.__name__}: unknown parameter {name!r}{suggest(name, {*own, *RegistryOfHooks.COMMON})}")
+        for problem in _check_common(cls.__name__, common):
+            raise ValueError(problem.message)
+        make(self, *args, **given)
+        for key, value in common.items():
+            setattr(self, key, value)
+
+    cls.__init__ = init
+    return cls
+
+
+def not_a_hook(given: object) -> TypeError:
+    """What to say of something that stands where a hook should."""
+    if not isinstance(given, type):
+        return TypeError(f"a hook is an instance of BaseHook or a config with a 'type', got {given!r}")
+    arguments = ", ".join(f"{name}=…" for name in parameters(given).required())
+    return TypeError(f"{given.__name__} is a class; pass an object: {given.__name__}({arguments})")
 
 
 def _state_fields(hook: BaseHook) -> list[dataclasses.Field[Any]]:

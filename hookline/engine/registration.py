@@ -9,7 +9,7 @@ from typing import Any
 
 from hookline.engine.arguments import ARGUMENTS
 from hookline.engine.dispatch import Order, Sites, check_hook
-from hookline.engine.hook import HOOKS, BaseHook
+from hookline.engine.hook import HOOKS, BaseHook, not_a_hook
 from hookline.engine.priority import Priority, get_priority
 from hookline.errors import suggest
 
@@ -32,9 +32,9 @@ class HookHost:
 
     def register_hook(self, hook: HookOrConfig, priority: int | str | Priority | None = None) -> BaseHook:
         """Add a hook, one built from `{type: …}`, or a callback of another framework. A priority given here wins over all others."""
-        built = HOOKS.build(hook) if not isinstance(hook, str) else None
-        if not isinstance(built, BaseHook):
-            raise TypeError(f"a hook is an instance of BaseHook or a config with a 'type', got {hook!r}")
+        if isinstance(hook, str):
+            raise not_a_hook(hook)
+        built = HOOKS.build(hook)
         if any(built is known for known in self.hooks):
             raise ValueError(f"{built.name} is registered already")
         former = built.name, built.priority
@@ -117,6 +117,15 @@ class HookHost:
 
     def _compile(self) -> None:
         self.sites.compile(self.hooks, self.hook_order, vars(self.services), self.is_main)
+
+
+def refuse_unworkable(hook: BaseHook) -> None:
+    """RegistrationError for a hook that no runner could register, whatever its other hooks are."""
+    named, hook.name = hook.name, hook.name or type(hook).__name__
+    try:
+        check_hook(hook, (), {})
+    finally:
+        hook.name = named
 
 
 def _priority_label(hook: BaseHook) -> str:

@@ -17,6 +17,7 @@ from hookline.dist import connect
 from hookline.engine.agreement import SharedSeam
 from hookline.engine.capture import load_weights, of_this_process, restore, restore_hooks, restore_rng, tell_epoch
 from hookline.engine.changes import configured
+from hookline.engine.checks import check_batches, check_trainable
 from hookline.engine.cost_report import DEFAULT_BUDGET, as_share, check_budget, report
 from hookline.engine.dispatch import Order
 from hookline.engine.environment import pick_device, seed_everything
@@ -124,7 +125,7 @@ class BaseRunner(HookHost):
         """Train to the end, or until a hook asks to stop. The `for` body below is one iteration."""
         sites = self.sites
         with Run(self, graceful=True):
-            self._check_trainable()
+            check_trainable(self)
             if self.configured is None:
                 self.configured = configured(self.optimizer)
             self.stop_reason = None
@@ -262,6 +263,7 @@ class BaseRunner(HookHost):
 
     def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
         with Run(self):
+            check_batches(f"{mode}_loader", self.val_loader if mode == "val" else self.test_loader)
             for call in self.sites.before_run:
                 call(self)
             if self.load_from is not None and self.iter == 0:
@@ -299,16 +301,6 @@ class BaseRunner(HookHost):
         for call in self.sites.after_load_checkpoint:
             call(self)
         self.checkpoint = None
-
-    def _check_trainable(self) -> None:
-        if self.train_loader is None:
-            raise HooklineError("there is nothing to train on: pass train_loader=…")
-        if self.max_epochs is None and self.max_iters is None:
-            raise HooklineError("how long to train? pass max_epochs=… or max_iters=…")
-        if not self.sites.optimize and self.optimizer is not None and not isinstance(self.optimizer, Mapping):
-            raise HooklineError("no hook owns 'optimize', so the weights would never change: register an OptimizerHook")
-        if self.optimizer is None and self.sites.optimize:
-            raise HooklineError("there is no optimizer: pass optimizer=…")
 
     def _tell_what_cannot_resume(self) -> None:
         reason = getattr(self.train_loader, "not_resumable", None)

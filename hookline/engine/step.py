@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, add_note
 from hookline.signature import parameters
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def make_step(runner: BaseRunner, method: str) -> Step:
     if own is not None:
         return _own_step(own, model if training and runner.parallel.replicated else own, runner, method)
     if runner.loss_fn is None:
-        return _self_scoring(model, required=training)
+        return _self_scoring(model, runner.model.forward, required=training)
     return _supervised(model, runner.loss_fn)
 
 
@@ -38,16 +39,30 @@ def _supervised(model: torch.nn.Module, loss_fn: Callable[[Any, Any], torch.Tens
     def step(batch: Any) -> Outputs:
         inputs, targets = batch if type(batch) in (list, tuple) and len(batch) == 2 else unpack(batch)
         predictions = model(inputs)
-        return {"loss": loss_fn(predictions, targets), "predictions": predictions, "targets": targets}
+        try:
+            loss = loss_fn(predictions, targets)
+        except Exception as error:
+            hint = (
+                ""
+                if isinstance(predictions, torch.Tensor)
+                else "; a model that returns more than predictions needs a train_step of its own"
+            )
+            add_note(error, f"hookline: loss_fn got {compared(predictions, targets)}{hint}")
+            raise
+        return {"loss": loss, "predictions": predictions, "targets": targets}
 
     return step
 
 
-def _self_scoring(model: torch.nn.Module, required: bool) -> Step:
+def _self_scoring(model: torch.nn.Module, forward: Callable[..., Any], required: bool) -> Step:
     """For models that compute their loss themselves, as those of Hugging Face do, when the batch holds the targets."""
 
     def step(batch: Any) -> Outputs:
-        result = model(**batch) if isinstance(batch, Mapping) else model(*batch) if isinstance(batch, (list, tuple)) else model(batch)
+        try:
+            result = model(**batch) if isinstance(batch, Mapping) else model(*batch) if isinstance(batch, (list, tuple)) else model(batch)
+        except TypeError as error:
+            _check_takes(forward, batch, error)
+            raise
         if isinstance(result, torch.Tensor) and result.ndim == 0:
             result = {"loss": result}
         loss = result.get("loss") if isinstance(result, Mapping) else getattr(result, "loss", None)
@@ -58,6 +73,20 @@ def _self_scoring(model: torch.nn.Module, required: bool) -> Step:
         return {"loss": loss, "predictions": predictions, "targets": targets}
 
     return step
+
+
+def _check_takes(forward: Callable[..., Any], batch: Any, error: TypeError) -> None:
+    """Whether a TypeError is about the call itself: then what it was called with, and why, is to be told."""
+    given = batch if isinstance(batch, Mapping) else {}
+    values = () if given else batch if isinstance(batch, (list, tuple)) else (batch,)
+    signature = inspect.signature(forward)
+    try:
+        signature.bind(*values, **given)
+    except TypeError:
+        raise HooklineError(
+            f"there is no loss_fn, so the model is called with the whole batch, {_brief(batch)}, and must return its loss; its forward "
+            f"takes {signature}: pass loss_fn=…, or give the model a train_step(batch)"
+        ) from error
 
 
 def _own_step(own: Callable[..., Any], call: Callable[..., Any], runner: BaseRunner, method: str) -> Step:
@@ -87,7 +116,19 @@ def unpack(batch: Any) -> tuple[Any, Any]:
     )
 
 
+def compared(predictions: Any, targets: Any) -> str:
+    """What was to be compared, by its shape, for the message of an error."""
+    return f"predictions {_shape(predictions)} and targets {_shape(targets)}"
+
+
+def _shape(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return f"{list(value.shape)} ({str(value.dtype).removeprefix('torch.')})"
+    return f"that are {_brief(value)}"
+
+
 def _brief(value: Any) -> str:
+    """What kind of thing a value is, for the message of an error."""
     if isinstance(value, Mapping):
         return f"a dict with {', '.join(map(repr, list(value)[:8])) or 'nothing'}"
     if isinstance(value, (list, tuple)):

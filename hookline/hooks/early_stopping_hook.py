@@ -10,6 +10,7 @@ import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.engine.metrics import better_when, check_metric_name
+from hookline.errors import ConfigError
 
 WEIGHTS = ("state_dict", "ema_state_dict")
 
@@ -48,17 +49,21 @@ class EarlyStoppingHook(BaseHook):
         if self.patience < 0 or self.min_delta < 0:
             raise ValueError(f"EarlyStoppingHook: patience and min_delta must not be negative, got {self.patience} and {self.min_delta}")
         rule = {"min": "less", "max": "greater", "auto": better_when(self.monitor)}[self.mode]
-        if rule is None:
-            raise ValueError(
-                f"EarlyStoppingHook: {self.monitor!r} does not tell by its name whether less is better: set mode to min or max"
-            )
-        self._sign = 1 if rule == "greater" else -1  # times a score: more is better
+        self._sign = {"greater": 1, "less": -1, None: 0}[rule]  # times a score: more is better
         self._best_is_new = False
         if not self.restore_best_weights:
             self.leave_alone("before_save_checkpoint", "after_run")
 
     def before_train(self, runner: BaseRunner) -> None:
-        check_metric_name(self.name, self.monitor, runner.evaluation.names(runner))
+        names = runner.evaluation.names(runner)
+        check_metric_name(self.name, self.monitor, names)
+        if not self._sign:  # only now: a name that is not measured is the greater mistake, and maybe why it tells nothing
+            unsure = (
+                f" (and what a validation gives is not known before the first one: is there a {self.monitor!r}?)" if names is None else ""
+            )
+            raise ConfigError(
+                f"{self.name}: {self.monitor!r} does not tell by its name whether less is better{unsure}: set mode to min or max"
+            )
         if runner.val_loader is None:
             runner.logger.warning("%s: there is no validation data, so %s will never be measured", self.name, self.monitor)
         reason = self._reason_to_stop()

@@ -398,9 +398,9 @@ def test_small_helpers(tmp_path, capsys, caplog):
     mkdir_or_exist(tmp_path / "a" / "b")
     (tmp_path / "a" / "b" / "x.LOG").write_text("")
     assert list(scandir(tmp_path, ".log", recursive=True, case_sensitive=False)) == ["a/b/x.LOG"]
-    logger = get_logger("mmcv.hooks.test", str(tmp_path / "run.log"))
+    logger = get_logger("of.this.test", str(tmp_path / "run.log"))  # not one below `mmcv`, which another test may have made
     print_log("one", logger)
-    print_log("two", "mmcv.hooks.test")
+    print_log("two", "of.this.test")
     print_log("three")
     print_log("four", "silent")
     assert "three" in capsys.readouterr().out

@@ -157,3 +157,29 @@ def test_the_work_dir_is_named_after_the_config(tmp_path: Path) -> None:
     assert parts["work_dir"] == "runs/tiny"
     assert parts["max_iters"] == 5
     assert "max_epochs" not in parts
+
+
+def test_hooks_that_cannot_be_registered_are_all_named_at_their_own_lines(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    hooks = ["OptimizerHook", "tests.config.my_parts.Misspelt", "tests.config.my_parts.Unknowing", "AmpOptimizerHook"]
+    file.write_text("model: cnn\ndataset: digits\ntraining: {epochs: 1}\nhooks:\n" + "".join(f"  - {{type: {hook}}}\n" for hook in hooks))
+    with pytest.raises(ConfigError) as error:
+        build(load_config(file))
+    misspelt, unknowing, rivals = str(error.value).splitlines()
+    assert f"{file}:6: hooks[1]: Misspelt.after_train_itr looks like a site but is none; did you mean 'after_train_iter'?" in misspelt
+    assert f"{file}:7: hooks[2]: Unknowing.after_train_iter: unknown argument 'lss'; did you mean 'loss'?" in unknowing
+    assert rivals == (
+        f"{file}:8: hooks[3] AmpOptimizerHook: this and hooks[0] OptimizerHook (line 5) both own 'optimize', and only one hook can: "
+        f"leave one of them out"
+    )
+
+
+def test_the_default_loss_refuses_targets_that_are_no_class_numbers(tmp_path: Path) -> None:
+    parts = {"model": {"type": "tests.config.my_parts.Regressor", "num_classes": 2}, "work_dir": str(tmp_path), "device": "cpu"}
+    config = {**parts, "dataset": {"train": "tests.config.my_parts.Measures"}, "training": {"epochs": 1, "metrics": []}}
+    with pytest.raises(
+        ConfigError, match=r"'loss' is not given, so it is CrossEntropyLoss.*floats \[10, 2\]: set training.loss, e.g. MSELoss"
+    ):
+        hookline.Runner.from_config(load_config(config)).train()
+    chosen = {**config, "training": {"epochs": 1, "metrics": [], "loss": "CrossEntropyLoss"}}  # as probabilities, if that is said
+    assert hookline.Runner.from_config(load_config(chosen)).train().iter == 1

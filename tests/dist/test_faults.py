@@ -19,6 +19,7 @@ SOON = 5.0 + 3.0  # seconds: what is promised, and what a busy machine may take 
 def wait_for(job: Job, text: str, rank: int = 0) -> None:
     deadline = time.monotonic() + 60
     while text not in job.output(rank):
+        assert job.processes[rank].is_alive(), job.errors()
         assert time.monotonic() < deadline, job.output(rank)
         time.sleep(0.05)
 

@@ -84,9 +84,13 @@ def test_the_mode_says_which_way_is_better(tmp_path, mode, monitor, scores, epoc
     assert train(tmp_path, EarlyStoppingHook(monitor=monitor, mode=mode, patience=2), scores).epoch == epochs
 
 
-def test_a_name_that_does_not_tell_needs_a_mode():
-    with pytest.raises(ValueError, match="'quux' does not tell by its name"):
-        EarlyStoppingHook(monitor="quux")
+def test_a_name_that_does_not_tell_needs_a_mode_if_it_is_a_name_at_all(tmp_path):
+    with pytest.raises(ConfigError, match=r"no metric 'val_los' is measured; .*did you mean 'val_loss'\?"):
+        train(tmp_path, EarlyStoppingHook(monitor="val_los"), FALLING)
+    with pytest.raises(ConfigError, match="'quux' does not tell by its name whether less is better: set mode"):
+        make_runner(tmp_path, EarlyStoppingHook(monitor="quux"), metrics={"quux": Nothing()}, val_loader=batches(1)).train()
+    with pytest.raises(ConfigError, match=r"'quux' does not tell .* not known before the first one: is there a 'quux'\?\): set mode"):
+        make_runner(tmp_path, EarlyStoppingHook(monitor="quux")).train()
     assert EarlyStoppingHook(monitor="quux", mode="max").mode == "max"
 
 
