@@ -6,6 +6,7 @@ COMPAT := .venv-compat
 PEERS := .venv-peers
 PEERS_PIP := $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-peers.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) # one more than there are cores: many tests wait for processes and servers
 COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
 
 # Most of what is installed is never imported, so it is compiled at its first import, and the result must be kept.
@@ -31,7 +32,7 @@ demo: $(VENV)/.use
 	$(BIN)/hookline train configs/digits.yaml
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # Trains the example models to their stated scores and goes through every single write of a checkpoint.
 test-exhaustive: $(VENV)/.dev
@@ -79,7 +80,7 @@ bench-peers: $(PEERS)/.ready
 $(PEERS)/.ready: pyproject.toml constraints-peers.txt
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS_PIP) -e . lightning accelerate transformers pytorch-ignite skorch mmengine keras pluggy h5py
-	$(PEERS_PIP) torch_optimizer coolname tabulate py-cpuinfo importlib_metadata fastprogress fastdownload fasttransform pandas scikit-learn
+	$(PEERS_PIP) requests torch_optimizer coolname tabulate py-cpuinfo importlib_metadata fastprogress fastdownload fasttransform pandas scikit-learn
 	$(PEERS_PIP) --no-deps mosaicml fastai
 	touch $@
 

@@ -28,7 +28,7 @@ def test_on_a_tiny_model_hookline_costs_least_and_ignite_and_fabric_come_next(se
 
 @pytest.mark.skipif("peers_cnn" not in FOUND, reason="no results are committed")
 def test_on_a_small_cnn_several_others_come_within_a_few_percent():
-    assert sum(ratio < 1.06 for name, ratio in ratios("peers_cnn", "cnn-minimal").items() if name != "Hookline") >= 3
+    assert sum(ratio < 1.09 for name, ratio in ratios("peers_cnn", "cnn-minimal").items() if name != "Hookline") >= 3
 
 
 @pytest.mark.skipif("importing_peers" not in FOUND, reason="no results are committed")
