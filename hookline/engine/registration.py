@@ -120,7 +120,12 @@ class HookHost:
 
 
 def refuse_unworkable(hook: BaseHook) -> None:
-    """RegistrationError for a hook that no runner could register, whatever its other hooks are."""
+    """RegistrationError for a hook that no runner could register, whatever its other hooks are.
+
+    One of another framework's kind is left for the registration: it may ask for services that its own runner brings.
+    """
+    if hook.site_aliases:
+        return
     named, hook.name = hook.name, hook.name or type(hook).__name__
     try:
         check_hook(hook, (), {})
