@@ -47,14 +47,13 @@ def test_nobody_costs_less():
         assert contenders["Hookline"]["ratio"] < min(others.values()), key
 
 
-def test_idle_hooks_sites_imports_pictures_processes_and_wrapped_callbacks_cost_what_is_promised():
+def test_idle_hooks_sites_imports_processes_and_wrapped_callbacks_cost_what_is_promised():
     results = {name: content["results"] for name, content in FOUND.items()}
     for _, contenders in rows("typical"):
         idle = contenders.get(report.IDLE, {}).get("to_hookline", {"low": 1.0, "ratio": 1.0})
         assert idle["low"] <= 1.0 or idle["ratio"] <= 1.01  # not measurable
     assert results["dispatch"]["10"]["Hookline"]["ratio"] <= 1.15
     assert results["importing"]["import torch, hookline"]["ratio"] <= 1.15
-    assert all(row["clock_ratio"] <= 1.03 for name, row in results["pictures"].items() if "CAMHook" not in name)
     assert results["ddp"]["step"]["ratio"] <= 1.05
     assert all(row["more"] <= 3.0 for sites in results["foreign"].values() for row in sites.values())
 
