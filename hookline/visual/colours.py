@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from PIL import ImageColor
 
 Colour = tuple[int, int, int]
 
@@ -29,6 +28,8 @@ SCALES = {
 def parse_colour(value: Any) -> Colour:
     """A colour from `"#d55e00"`, a name such as `"red"`, or three numbers from 0 to 255."""
     if isinstance(value, str):
+        from PIL import ImageColor
+
         try:
             return ImageColor.getrgb(value)[:3]
         except ValueError:
@@ -59,14 +60,14 @@ def ink_on(background: Colour) -> Colour:
 
 def heat_colours(values: np.ndarray, scale: str = "viridis") -> np.ndarray:
     """Values from 0 to 1 as colours [..., 3]; what is not a number is white."""
-    places = np.nan_to_num(np.clip(values, 0, 1) * 255).astype(np.uint8)
-    colours = _table(scale)[places]
-    colours[~np.isfinite(values)] = WHITE
-    return np.asarray(colours)
+    places = np.where(np.isfinite(values), np.clip(values, 0, 1) * 255, 256).astype(np.uint16)
+    return np.take(_table(scale), places, axis=0)
 
 
 @functools.cache
 def _table(scale: str) -> np.ndarray:
+    """256 colours from cold to hot, and white."""
     anchors = np.frombuffer(bytes.fromhex(SCALES[scale]), dtype=np.uint8).reshape(-1, 3)
     places = np.linspace(0, len(anchors) - 1, 256)
-    return np.stack([np.interp(places, range(len(anchors)), anchors[:, part]) for part in range(3)], axis=1).round().astype(np.uint8)
+    colours = [np.interp(places, range(len(anchors)), anchors[:, part]) for part in range(3)]
+    return np.vstack([np.stack(colours, axis=1), [WHITE]]).round().astype(np.uint8)

@@ -62,7 +62,7 @@ def mosaic(maps: np.ndarray) -> np.ndarray:
     """One picture of all maps, row by row in a grid that is about square; NaN between them and where they are not finite."""
     count, height, width = maps.shape
     zoom = max(1, TILE // max(height, width))
-    tiles = _scaled(maps.astype(np.float32)).repeat(zoom, 1).repeat(zoom, 2)
+    tiles = _scaled(maps.astype(np.float32)).repeat(zoom, 2).repeat(zoom, 1)
     columns = math.ceil(math.sqrt(count))
     rows = math.ceil(count / columns)
     step_y, step_x = height * zoom + GAP, width * zoom + GAP

@@ -72,7 +72,7 @@ def zoom_for(image: np.ndarray, wanted: int) -> float:
 
 def zoomed(pixels: np.ndarray, zoom: float) -> np.ndarray:
     if zoom >= 1:
-        return pixels.repeat(int(zoom), 0).repeat(int(zoom), 1)
+        return pixels.repeat(int(zoom), 1).repeat(int(zoom), 0)  # in this order whole rows are copied last
     height, width = (max(1, round(side * zoom)) for side in pixels.shape[:2])
     return np.asarray(Image.fromarray(pixels).resize((width, height), Image.Resampling.BOX))
 

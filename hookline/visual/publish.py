@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageShow
 
 from hookline.engine import BaseHook, BaseRunner
 from hookline.events import EventStorage
+from hookline.events.portable import to_png
 
 FOLDER = "visualizations"
 
@@ -44,11 +44,13 @@ class Place:
             folder = self._folder / file_name(name) if name else self._folder
             path = folder / f"step_{self.moment.iter:06d}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
-            Image.fromarray(pixels).save(path, format="png", compress_level=1)  # a quarter faster than 3, and hardly larger
+            path.write_bytes(to_png(pixels))
 
 
 def open_window(pixels: np.ndarray, title: str) -> None:
     """Show pixels in the system's viewer of images."""
+    from PIL import Image, ImageShow
+
     if not ImageShow.show(Image.fromarray(pixels), title):
         raise OSError("no viewer of images was found, so no window can be opened")
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from matplotlib.figure import Figure
+from PIL import Image
 
-from hookline.events.portable import from_row, portable, to_row
+from hookline.events.portable import from_row, portable, to_png, to_row
 from hookline.events.storage import Record
 
 
@@ -42,6 +47,21 @@ def test_numbers_from_0_to_1_become_0_to_255_and_whole_numbers_stay():
 def test_what_is_no_image_is_refused():
     with pytest.raises(ValueError, match=r"HW, HWC or CHW.*\(2, 3, 4, 5\)"):
         record("image", torch.zeros(2, 3, 4, 5))
+
+
+sides = st.integers(1, 12)
+
+
+@given(arrays(np.uint8, st.tuples(sides, sides, st.sampled_from([3, 4]))))
+def test_a_png_file_holds_every_pixel(pixels):
+    image = Image.open(io.BytesIO(to_png(pixels)))
+    assert image.mode == {3: "RGB", 4: "RGBA"}[pixels.shape[2]]
+    np.testing.assert_array_equal(np.asarray(image), pixels)
+
+
+def test_a_png_file_of_a_part_of_an_image_holds_that_part():
+    pixels = np.arange(9 * 12 * 3, dtype=np.uint8).reshape(9, 12, 3)
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(to_png(pixels[::2, 3:9])))), pixels[::2, 3:9])
 
 
 def test_a_figure_becomes_an_image_that_outlives_it():
