@@ -47,7 +47,7 @@ def _placed(text: Text) -> Iterator[tuple[float, str, Path]]:
     x = text.x - SHARES[text.align] * text_width(text.text, text.size)
     for piece, file in pieces(text.text):
         yield x, piece, file
-        x += font(text.size, file).getlength(piece)
+        x += text_width(piece, text.size)
 
 
 # Names of layers and classes, and what stands below them, come again in picture after picture.
