@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from hookline.visual.colours import BLACK, WHITE, Colour, ink_on
-from hookline.visual.fonts import font, pieces
+from hookline.visual.fonts import letter_width, pieces
 
 Align = Literal["left", "center", "right"]
 
@@ -72,7 +72,7 @@ def label_size(text: str, size: int = 11) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=1024)
 def text_width(text: str, size: int) -> float:
-    return sum(font(size, file).getlength(piece) for piece, file in pieces(text))
+    return sum(letter_width(letter, size, file) for piece, file in pieces(text) for letter in piece)
 
 
 def shorten(text: str, size: int, width: float) -> str:

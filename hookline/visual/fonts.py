@@ -40,6 +40,11 @@ def font(size: int, file: Path | None = None) -> ImageFont.FreeTypeFont:
     return ImageFont.truetype(str(file or font_file()), size, layout_engine=ImageFont.Layout.BASIC)  # a third faster
 
 
+@functools.lru_cache(maxsize=1024)
+def letter_width(letter: str, size: int, file: Path) -> float:
+    return font(size, file).getlength(letter)
+
+
 @functools.cache
 def font_file() -> Path:
     """DejaVu Sans, taken out of matplotlib without importing it, so that both backends write alike."""

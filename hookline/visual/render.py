@@ -12,7 +12,7 @@ from PIL import Image
 
 from hookline.errors import suggest
 from hookline.visual.canvas import Picture, Text, text_width
-from hookline.visual.fonts import font, pieces
+from hookline.visual.fonts import font, letter_width, pieces
 
 SHARES = {"left": 0.0, "center": 0.5, "right": 1.0}  # of a text's width that lies left of its place
 
@@ -53,9 +53,26 @@ def _placed(text: Text) -> Iterator[tuple[float, str, Path]]:
 # Names of layers and classes, and what stands below them, come again in picture after picture.
 @functools.lru_cache(maxsize=1024)
 def _pillow(piece: str, size: int, file: Path) -> Ink:
-    letters = font(size, file)
-    cover, (left, top) = letters.getmask2(piece, "L", anchor="lm")
-    return Ink(Image.frombytes("L", cover.size, bytes(cover)), left, top)
+    """Put together from letters, because numbers differ from picture to picture, and drawing is what takes its time."""
+    x, parts = 0.0, []
+    for letter in piece:
+        cover, left, top = _letter(letter, size, file)
+        parts.append((cover, round(x) + left, top))
+        x += letter_width(letter, size, file)
+    left, top = min(left for _, left, _ in parts), min(top for _, _, top in parts)
+    right, bottom = max(left + cover.shape[1] for cover, left, _ in parts), max(top + cover.shape[0] for cover, _, top in parts)
+    whole = np.zeros((bottom - top, right - left), dtype=np.uint8)
+    for cover, x, y in parts:
+        place = whole[y - top : y - top + cover.shape[0], x - left : x - left + cover.shape[1]]
+        np.maximum(place, cover, out=place)
+    return Ink(Image.fromarray(whole), left, top)
+
+
+@functools.lru_cache(maxsize=1024)
+def _letter(letter: str, size: int, file: Path) -> tuple[np.ndarray, int, int]:
+    cover, (left, top) = font(size, file).getmask2(letter, "L", anchor="lm")
+    width, height = cover.size
+    return np.frombuffer(bytes(cover), dtype=np.uint8).reshape(height, width), left, top
 
 
 @functools.lru_cache(maxsize=1024)
