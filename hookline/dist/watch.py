@@ -228,7 +228,7 @@ class Watch:
         return self._lost or time.monotonic() - self._answered > seconds
 
     def _end(self, text: str, speaks: bool, guilty: bool) -> None:
-        """Out of here, at once: the main thread may never come back."""
+        """Out of here: the main thread may never come back. If it does meanwhile, it ends its run by itself."""
         log.error("%s", text)
         if speaks:
             print(f"hookline: {text}", file=sys.stderr)
@@ -237,8 +237,8 @@ class Watch:
         for handler in log.handlers:
             handler.flush()
         sys.stderr.flush()
-        time.sleep(4 * BEAT)  # so that the others come to the same verdict, and not to see this process gone
-        os._exit(1)
+        if not self._stopped.wait(4 * BEAT):  # in which the others come to the same verdict, and not to see this process gone
+            os._exit(1)
 
 
 def _places(known: list[tuple[int, Seen]]) -> str:

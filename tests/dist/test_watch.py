@@ -44,6 +44,7 @@ class Two:
         self._timeout = timeout
         self.places = {0: WAITS, 1: WAITS}
         self.watches: dict[int, Watch] = {}
+        self.threads: list[threading.Thread] = []
         self.start()
 
     def start(self) -> None:
@@ -59,6 +60,7 @@ class Two:
 
     def _make(self, rank: int) -> None:
         self.watches[rank] = Watch(Pair(rank, 2), lambda error: self.places[rank], self._timeout)
+        self.threads.append(self.watches[rank]._judge)
 
 
 @pytest.fixture
@@ -72,6 +74,9 @@ def two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     yield pair
     over.set()
     pair.stop()
+    for thread in pair.threads:
+        thread.join(30)
+        assert not thread.is_alive()  # or it might end this very process later on
 
 
 def verdicts(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -110,6 +115,17 @@ def test_a_process_that_gets_on_may_take_its_time(two, caplog):
 def test_a_process_that_works_at_one_thing_for_too_long_is_blamed(two, caplog):
     two.places[1] = WORKS
     assert wait_for_a_verdict(caplog).startswith("process 1 did not come to where the others wait; nothing moved for 1 s")
+
+
+def test_one_whose_run_ends_after_all_is_not_ended(two, caplog, monkeypatch):
+    codes: list[int] = []
+    monkeypatch.setattr(os, "_exit", codes.append)
+    two.places[1] = WORKS
+    wait_for_a_verdict(caplog)
+    two.stop()  # before the time is over that the others have to come to the same verdict
+    for thread in two.threads:
+        thread.join()
+    assert codes == []
 
 
 def test_two_collectives_of_one_hook_are_different_places(two, caplog):
