@@ -70,8 +70,8 @@ def _together(name: str) -> Callable[[list[float]], float]:
     return max if name in ("time", "data_time", "eta", MEMORY) or name.startswith(("time/", "memory/")) else fmean
 
 
-def epoch_of_report(runner: BaseRunner, done: int) -> int:
-    """The epoch, counted from 1, that a report belongs to; after the run's last iteration it is over already."""
+def epoch_of_report(runner: BaseRunner, done: int = 0) -> int:
+    """The epoch, counted from 1, that a report belongs to; between two epochs, and after the last, it is the one that is over."""
     return runner.epoch + (1 if done or runner.inner_iter else 0)
 
 
@@ -118,12 +118,14 @@ class TrackerHook(BaseHook):
     def before_train(self, runner: BaseRunner) -> None:
         self._reported, self._since = runner.events.recorded, runner.iter
         if runner.is_main:
-            self._open(runner)
+            self._open(runner, training=True)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         if runner.resuming and self._delivery is not None:  # the run goes back on its way
             self._delivery.cut_after(runner.iter)
             self._since = runner.iter
+        elif runner.mode != "train" and runner.checkpoint is not None:  # what is measured of a checkpoint belongs to its run
+            self.run_id = runner.checkpoint.get("hooks", {}).get(self.name, {}).get("run_id", self.run_id)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         put_losses(runner)
@@ -131,10 +133,10 @@ class TrackerHook(BaseHook):
             self._report(runner, done=1)
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
-        self._write(runner, "val", dict(runner.metrics), runner.iter, runner.epoch + 1)
+        self._write(runner, "val", dict(runner.metrics), runner.iter, epoch_of_report(runner))
 
     def after_test_epoch(self, runner: BaseRunner) -> None:
-        self._write(runner, "test", dict(runner.metrics), runner.iter, runner.epoch + 1)
+        self._write(runner, "test", dict(runner.metrics), runner.iter, epoch_of_report(runner))
 
     def after_train(self, runner: BaseRunner) -> None:
         if runner.events.recorded > self._reported if runner.world.size == 1 else runner.iter > self._since:
@@ -149,23 +151,26 @@ class TrackerHook(BaseHook):
             delivery.failed = runner.exception is not None
             delivery.close()
 
-    def _open(self, runner: BaseRunner) -> Delivery:
-        """The way to the tracker; opened as soon as the run knows whether it is a new one."""
+    def _open(self, runner: BaseRunner, *, training: bool = False) -> Delivery:
+        """The way to the tracker, opened if it is not: an evaluation without training adds to what training reported."""
         if self._delivery is not None:
             return self._delivery
-        fresh = begins_anew(runner)
+        fresh = training and begins_anew(runner)
         note = runner.work_dir / f"{safe_name(self.name)}.run_id"  # for a run that is killed before its first checkpoint
         if not fresh and not self.run_id and note.exists():
             self.run_id = note.read_text(encoding="utf-8").strip()
-        if fresh or not self.run_id:
+        known = bool(self.run_id) and not fresh
+        if not known:
             self.run_id = uuid.uuid4().hex
-        note.write_text(self.run_id, encoding="utf-8")
+        if training:
+            note.write_text(self.run_id, encoding="utf-8")
         backlog = Backlog(runner.work_dir / f"{safe_name(self.name)}.undelivered.jsonl", self.run_id)
         self._delivery = delivery = Delivery(self.name, lambda: self.open_writer(runner), backlog, slow=self.slow)
         runner.events.listeners.append(delivery)
-        delivery.start(fresh=fresh, iteration=runner.iter)
-        delivery.write_config(self.config_of(runner))
-        delivery.write(Record("text", "model", summary(runner.model), runner.iter, runner.epoch, time.time()))
+        delivery.start(fresh=fresh, iteration=runner.iter if training else None)
+        if training or not known:  # one that evaluates may be made of less than the run is
+            delivery.write_config(self.config_of(runner))
+            delivery.write(Record("text", "model", summary(runner.model), runner.iter, runner.epoch, time.time()))
         return delivery
 
     def _report(self, runner: BaseRunner, done: int) -> None:

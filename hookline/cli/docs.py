@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from functools import partial
@@ -24,6 +25,17 @@ def main(root: Path = ROOT) -> None:
     for path in (root / "docs" / "hooks").rglob("*.*"):
         if path.relative_to(root) not in PAGES:
             path.unlink()
+
+
+def reference_page() -> str:
+    """The text of docs/hooks-reference.md: the index, and where to find what goes by other words than the names of hooks."""
+    pages = {cls.__name__: page_name(cls) for cls in hook_classes()}
+
+    def linked(text: str) -> str:
+        return re.sub(r"\b[A-Z]\w+Hook\b", lambda found: f"[{found[0]}](hooks/{pages[found[0]]})", text)
+
+    rows = [f"| {words} | {linked(where)} |" for words, where in BY_WORD.items()]
+    return "\n".join([index_page(), "## By other words", "", "| looking for | it is |", "| --- | --- |", *rows, ""])
 
 
 def sites_page() -> str:
@@ -95,12 +107,28 @@ def _picture_of(cls: type[BaseHook]) -> Path:
     return Path("docs/hooks/images") / page_name(cls).replace(".md", ".svg")
 
 
+# What people look for, by words that no hook is named after.
+BY_WORD = {
+    "accumulation of gradients": "GradientCumulativeOptimizerHook: `cumulative_iters`",
+    "averaging of weights, Polyak, SWA": "EMAHook",
+    "best model": "CheckpointHook: `save_best`, `best_metric`",
+    "clipping of gradients (clip, max norm)": "OptimizerHook, and all others that step: `grad_clip`",
+    "CSV file": "PeriodicWriterHook: `writers: [csv]`",
+    "JSON lines, console, progress bar": "LoggerHook",
+    "mixed precision (AMP, bf16, fp16)": "AmpOptimizerHook",
+    "NaN, infinite or diverging loss": "CheckInvalidLossHook stops, RollbackHook goes back and goes on",
+    "time left (ETA)": "IterTimerHook, TimeTrackingHook",
+    "wall time, limit of a queue": "TimeLimitHook",
+    "warm-up (warmup) of the learning rate": "every schedule of the learning rate: `warmup`, `warmup_iters`, `warmup_ratio`; "
+    "FixedLrUpdaterHook has nothing else",
+}
+
 # What is made from the code in mkdocs.yml lies between these lines.
 NAVIGATION = ("      # made by python -m hookline.cli.docs\n", "      # until here\n")
 
 PAGES: dict[Path, Callable[[], str]] = {
     Path("docs/sites.md"): sites_page,
-    Path("docs/hooks-reference.md"): index_page,
+    Path("docs/hooks-reference.md"): reference_page,
     **{Path("docs/hooks") / page_name(cls): partial(hook_page, cls) for cls in hook_classes()},
     **{_picture_of(cls): partial(schedule_picture, cls) for cls in hook_classes() if has_schedule(cls)},
     Path("mkdocs.yml"): navigation,

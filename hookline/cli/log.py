@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from itertools import cycle
 from pathlib import Path
 
 from hookline.cli.arguments import UsageError
@@ -14,6 +15,8 @@ from hookline.events.chart import text_chart
 from hookline.events.format import format_value
 from hookline.events.logs import escaped
 from hookline.events.read import Curve, matching, read_curves
+
+STYLES = ("-", "--", "-.", ":")  # of two curves that are the same both can be seen
 
 Runs = dict[str, dict[str, Curve]]
 
@@ -70,8 +73,8 @@ def _draw(wanted: dict[str, dict[str, Curve]], path: Path) -> None:
 
     figure = Figure(figsize=(8, 4 * len(wanted)), layout="constrained")
     for axes, (metric, curves) in zip(figure.subplots(len(wanted), squeeze=False)[:, 0], wanted.items(), strict=True):
-        for label, curve in curves.items():
-            axes.plot([x for x, _ in curve], [y for _, y in curve], label=label, marker="." if len(curve) < 30 else None)
+        for (label, curve), style in zip(curves.items(), cycle(STYLES), strict=False):
+            axes.plot([x for x, _ in curve], [y for _, y in curve], style, label=label, marker="." if len(curve) < 30 else None)
         axes.set(title=metric, xlabel="iteration")
         axes.grid(alpha=0.3)
         axes.legend()

@@ -7,7 +7,8 @@ import platform
 import random
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -99,6 +100,20 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     lost = [name for name in checkpoint.get("hooks", {}) if name not in known]
     if lost:
         runner.logger.warning("the checkpoint has state of hooks that are not there any more: %s", ", ".join(lost))
+
+
+@contextmanager
+def moment_of(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> Iterator[None]:
+    """Count as a checkpoint does while its weights are evaluated; a training that follows begins at its own beginning."""
+    meta, before = checkpoint.get("meta"), {name: getattr(runner, name) for name in ("best", *COUNTERS)}
+    place = {name: meta[name] for name in COUNTERS if name in meta} if isinstance(meta, Mapping) else {}
+    try:
+        for name, value in {"best": dict(runner.best), **place}.items():
+            setattr(runner, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(runner, name, value)
 
 
 def _tell_changes(runner: BaseRunner, meta: Mapping[str, Any]) -> None:

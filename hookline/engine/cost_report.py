@@ -15,7 +15,8 @@ DEFAULT_BUDGET = "5%"
 ENOUGH = 6  # timed iterations before anything is said about them
 NOTICEABLE = 1e-4  # seconds an iteration: what hooks of a toy model take is a large share of very little
 NOTICEABLE_BETWEEN = 1.0  # seconds of a whole run, for what happens between iterations
-SHOWN = 1e-3  # of the run: who took less is in the file alone
+SHOWN = 1e-2  # of the run: who took less is named in the file alone
+MOST = 3  # lines for hooks, besides those that took noticeable time: of a run of seconds hardly anything is worth knowing
 
 
 def as_share(value: float | str) -> float:
@@ -94,18 +95,21 @@ def check_budget(runner: BaseRunner) -> None:
 
 
 def as_text(table: dict[str, Any]) -> str:
-    """The table as lines."""
-    lines = [iteration_text(table)]
+    """What matters of the table, as lines: the costliest hooks, and the others together."""
+    lines, hooks = [iteration_text(table)], table["hooks"]
+    between = []
     for name, cell in table["seams"].items():
-        mean = readable(cell["seconds"] / cell["count"])
-        lines.append(f"  {name}: {cell['count']} times {mean}, {cell['seconds'] / table['seconds']:.1%} of the run")
-    rows = [("hook", "site", "a call", "longest", "of the run")]
-    for row in table["hooks"]:
-        if row["share"] >= SHOWN:
-            times = readable(row["seconds_per_call"]), readable(row["longest"])
-            rows.append((row["hook"], row["site"], *times, f"{row['share']:.1%}"))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join([*lines, *("  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)])
+        often = "once" if cell["count"] == 1 else f"{cell['count']} times"
+        mean, share = readable(cell["seconds"] / cell["count"]), cell["seconds"] / table["seconds"]
+        between.append(f"{name}: {often} {mean}, {share:.1%} of the run")
+    if between:
+        lines.append("; ".join(between))
+    shown = [row for rank, row in enumerate(hooks) if row["share"] >= SHOWN and (rank < MOST or row["seconds"] >= NOTICEABLE_BETWEEN)]
+    for row in shown:
+        lines.append(f"{row['hook']} at {row['site']}: {readable(row['seconds_per_call'])} a call, {row['share']:.1%} of the run")
+    if rest := hooks[len(shown) :]:  # the costliest come first
+        lines.append(f"{len(rest)} more: {sum(row['share'] for row in rest):.1%} of the run together")
+    return "\n  ".join(lines)
 
 
 def iteration_text(table: dict[str, Any]) -> str:

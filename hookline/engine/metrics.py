@@ -15,6 +15,15 @@ D = TypeVar("D")
 Rule = Literal["greater", "less"]
 
 
+class Unasked(str):
+    """The default of a name: unlike one that was asked for, no one misses it where it is not measured."""
+
+    __slots__ = ()
+
+
+DEFAULT_METRIC = Unasked("accuracy")
+
+
 class Metric(Protocol):
     """What evaluation needs of a metric; torchmetrics' objects have it."""
 

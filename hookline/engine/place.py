@@ -6,12 +6,13 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from hookline.dist.watch import Place, Watch
 from hookline.engine.hook import BaseHook
+from hookline.engine.sites import PER_ITERATION
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -28,6 +29,8 @@ PHASES = {
     os.path.join("torch", "nn", "modules", "module.py"): "forward",
     os.path.join("torch", "nn", "parallel", ""): "forward",
 }
+# Functions of the engine that are at work before the first iteration and between two.
+BETWEEN = {"_load", "_begin_epoch", "_end_epoch", "settle_before_training", "settle", "go_back", "validate", "evaluate", "finish_resume"}
 
 
 def start_watch(runner: BaseRunner) -> Watch | None:
@@ -44,8 +47,9 @@ def where(runner: BaseRunner, thread: int) -> Callable[[BaseException | None], P
         frames = list(_stack(sys._current_frames().get(thread)) if error is None else _raised(error))
         inner = next((frame.f_code.co_filename for frame, _ in frames if not frame.f_code.co_filename.endswith(THROUGH)), "")
         progress = [runner.iter, runner.epoch, runner.batch_idx, runner.optimizer_steps]
-        text = f"epoch {runner.epoch + 1}, iteration {runner.iter + 1}{_doing(frames, runner)}"
-        return Place(progress, text, any(part in inner for part in WAITING), _lines(frames, runner))
+        sites = [site for frame, _ in frames if (site := _hook_at(frame, runner).rpartition(" at ")[2])]
+        when = (moment(runner, sites, frames) or "before the first iteration") if runner.mode == "train" else str(runner.mode)
+        return Place(progress, f"{when}{_doing(frames, runner)}", any(part in inner for part in WAITING), _lines(frames, runner))
 
     return place
 
@@ -61,6 +65,19 @@ def _stack(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
 
 def _raised(error: BaseException) -> Frames:
     return list(traceback.walk_tb(error.__traceback__))[::-1]
+
+
+def moment(runner: BaseRunner, sites: Collection[str], frames: Frames) -> str:
+    """The iteration that is under way, or the last one; nothing before the first. `sites` are those whose hooks are at work."""
+    if sites:
+        under_way = any(site in PER_ITERATION or site == "optimize" for site in sites)
+    else:
+        calls = {frame.f_code.co_name for frame, _ in frames if frame.f_code.co_filename.startswith(ENGINE)}
+        under_way = (getattr(runner, "batch", None) is not None or "training_batches" in calls) and not calls & BETWEEN
+    if under_way:
+        return f"epoch {runner.epoch + 1}, iteration {runner.iter + 1}"
+    epoch = f"epoch {runner.epoch + 1}, " if runner.inner_iter else ""  # between two epochs it is the next one's number
+    return f"{epoch}after iteration {runner.iter}" if runner.iter else ""
 
 
 def _doing(frames: Frames, runner: BaseRunner) -> str:

@@ -10,15 +10,11 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hookline.engine.dispatch import culprit
-from hookline.engine.place import ENGINE, start_watch
-from hookline.engine.sites import PER_ITERATION
+from hookline.engine.place import moment, start_watch
 from hookline.errors import PeerFailed, add_note
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
-
-# Functions of the engine that are at work before the first iteration and between two.
-BETWEEN = {"_load", "_begin_epoch", "_end_epoch", "settle_before_training", "settle", "validate", "evaluate", "finish_resume"}
 
 
 class Interrupted(SystemExit):
@@ -123,21 +119,9 @@ class Run:
         if isinstance(error, Interrupted):
             return
         where = culprit(error, runner)
-        moment = self._moment(error, where) if self._graceful else ""  # an evaluation has no place in training
+        sites = [] if where is None else [where.rpartition(" at ")[2]]
+        when = moment(runner, sites, list(walk_tb(error.__traceback__))) if self._graceful else ""  # an evaluation has no place in training
         if where:
-            add_note(error, f"hookline: raised in {where}" + (f" ({moment})" if moment else ""))
-        elif moment:
-            add_note(error, f"hookline: raised {moment}" if moment.startswith("after") else f"hookline: raised during {moment}")
-
-    def _moment(self, error: BaseException, where: str | None) -> str:
-        """The iteration that is under way, or the last one; nothing before the first."""
-        runner = self._runner
-        if where is not None:
-            under_way = where.rpartition(" at ")[2] in (*PER_ITERATION, "optimize")
-        else:
-            calls = {frame.f_code.co_name for frame, _ in walk_tb(error.__traceback__) if frame.f_code.co_filename.startswith(ENGINE)}
-            under_way = (getattr(runner, "batch", None) is not None or "training_batches" in calls) and not calls & BETWEEN
-        if under_way:
-            return f"epoch {runner.epoch + 1}, iteration {runner.iter + 1}"
-        epoch = f"epoch {runner.epoch + 1}, " if runner.inner_iter else ""
-        return f"{epoch}after iteration {runner.iter}" if runner.iter else ""
+            add_note(error, f"hookline: raised in {where}" + (f" ({when})" if when else ""))
+        elif when:
+            add_note(error, f"hookline: raised {when}" if when.startswith("after") else f"hookline: raised during {when}")

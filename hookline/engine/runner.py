@@ -7,6 +7,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ import torch
 from hookline.checkpoint import CheckpointStore, load_checkpoint
 from hookline.dist import connect
 from hookline.engine.agreement import SharedSeam
-from hookline.engine.capture import load_weights, of_this_process, restore, restore_hooks, restore_rng, tell_epoch
+from hookline.engine.capture import load_weights, moment_of, of_this_process, restore, restore_hooks, restore_rng, tell_epoch
 from hookline.engine.changes import configured
 from hookline.engine.checks import check_batches, check_trainable
 from hookline.engine.cost_report import DEFAULT_BUDGET, as_share, check_budget, report
@@ -42,6 +43,7 @@ class BaseRunner(HookHost):
     epoch: int
     inner_iter: int
     running: bool
+    mode: str | None  # train, or val or test while `validate` or `test` evaluates alone; a validation in training is a part of it
 
     def __init__(
         self,
@@ -104,7 +106,7 @@ class BaseRunner(HookHost):
         self.stop_reason: str | None = None
         self.accumulating = False  # gradients of several iterations are being added up
         self.used_rates: dict[str, float] | None = None  # the step's learning rates, if a hook has changed them since
-        self.running = False
+        self.running, self.mode = False, "train"
         self.passed_over: set[tuple[int, int]] = set()  # batches not to be trained on, as (epoch, index)
 
         self.evaluation = Evaluation()
@@ -125,6 +127,7 @@ class BaseRunner(HookHost):
         """Train to the end, or until a hook asks to stop. The `for` body below is one iteration."""
         sites = self.sites
         with Run(self, graceful=True):
+            self.mode = "train"
             check_trainable(self)
             if self.configured is None:
                 self.configured = configured(self.optimizer)
@@ -263,14 +266,17 @@ class BaseRunner(HookHost):
 
     def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
         with Run(self):
+            self.mode = mode
             check_batches(f"{mode}_loader", self.val_loader if mode == "val" else self.test_loader)
             for call in self.sites.before_run:
                 call(self)
-            if self.load_from is not None and self.iter == 0:
-                self.load_weights(self._read(self.load_from))
-            metrics = evaluate(self, mode)
-            for call in self.sites.after_run:
-                call(self)
+            checkpoint = self._read(self.load_from) if self.load_from is not None and self.iter == 0 else None
+            with nullcontext() if checkpoint is None else moment_of(self, checkpoint):
+                if checkpoint is not None:
+                    self.load_weights(checkpoint)
+                metrics = evaluate(self, mode)
+                for call in self.sites.after_run:
+                    call(self)
         return metrics
 
     def _load(self) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 MARKS = "●○+x*#%@"
+SHARED = "◆"  # where several curves come to lie, which would else hide each other
 
 
 def text_chart(curves: Mapping[str, Sequence[tuple[float, float]]], width: int = 72, height: int = 14) -> str:
-    """Axes, a mark for each curve where it has points, and below them which mark is whose."""
+    """Axes, a mark for each curve where it has points, one of its own where several have, and below them which mark is whose."""
     points = [point for curve in curves.values() for point in curve]
     if not points:
         return "nothing to draw"
@@ -18,14 +19,17 @@ def text_chart(curves: Mapping[str, Sequence[tuple[float, float]]], width: int =
         for x, y in curve:
             column = round((x - left) / (right - left) * (width - 1))
             row = round((high - y) / (high - low) * (height - 1))
-            canvas[row][column] = mark
+            canvas[row][column] = mark if canvas[row][column] in (" ", mark) else SHARED
     labels = {0: f"{high:.4g}", height - 1: f"{low:.4g}"}
     margin = max(map(len, labels.values()))
     lines = [f"{labels.get(index, ''):>{margin}} │{''.join(row)}".rstrip() for index, row in enumerate(canvas)]
     start, end = f"{left:g}", f"{right:g}"
     lines.append(f"{'':>{margin}} └{'─' * width}")
     lines.append(f"{'':>{margin}}  {start}{end:>{width - len(start)}}")
-    lines += [f"{'':>{margin}}  {mark} {name}" for mark, name in zip(_marks(len(curves)), curves, strict=True)]
+    legend = list(zip(_marks(len(curves)), curves, strict=True))
+    if any(SHARED in row for row in canvas):
+        legend.append((SHARED, "several of them at once"))
+    lines += [f"{'':>{margin}}  {mark} {name}" for mark, name in legend]
     return "\n".join(lines)
 
 

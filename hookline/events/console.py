@@ -49,7 +49,7 @@ class ConsoleWriter(Writer):
             return
         if self._logger.isEnabledFor(logging.INFO):  # else the text would be made for nobody
             shown = format_scalars(for_lines(scalars) if mode == "train" else scalars)
-            self._logger.info("%s  %s", self._position(mode, iter), shown)
+            self._logger.info("%s  %s", self._position(mode, iter, epoch), shown)
 
     def close(self) -> None:
         if self._bar is not None:
@@ -58,14 +58,14 @@ class ConsoleWriter(Writer):
             self._logger.removeHandler(self._handler)
             self._logger.setLevel(logging.NOTSET)
 
-    def _position(self, mode: str, finished: int) -> str:
+    def _position(self, mode: str, finished: int, epoch: int) -> str:
         now = self._progress
         if mode != "train":
-            return f"{mode}  epoch {now.epoch + 1}" if self._by_epoch else f"{mode}  iter {now.iter}"
+            return f"{mode}  epoch {epoch}" if self._by_epoch else f"{mode}  iter {finished}"
         if not self._by_epoch:
             return f"train  iter {finished}/{now.max_iters or '?'}"
         inside = now.inner_iter + finished - now.iter
-        epoch, inside = (now.epoch, now.epoch_length or 0) if inside == 0 else (now.epoch + 1, inside)  # the last one is over already
+        inside = inside or now.epoch_length or 0  # the last one is over already
         return f"train  epoch {epoch}/{now.max_epochs or '?'}  {inside}/{now.epoch_length or '?'}"
 
     def _attach(self, live: bool) -> None:

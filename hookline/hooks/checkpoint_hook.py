@@ -16,13 +16,12 @@ from hookline.checkpoint.shards import PREFIX, split
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
 from hookline.engine.capture import capture
-from hookline.engine.metrics import Rule, check_metric_name, choose_metric, rule_for
+from hookline.engine.metrics import DEFAULT_METRIC, Rule, Unasked, check_metric_name, choose_metric, rule_for
 from hookline.engine.seams import Write
 from hookline.optim.averaging import average_buffers
 from hookline.optim.groups import param_groups
 
 EPOCH_TEMPLATE = "epoch_{}.pth"
-DEFAULT_METRIC = "accuracy"
 # From a seam to the optimizer step that follows, or to the end of training.
 BEFORE_STEP = ["after_save_checkpoint", "before_epoch", "before_train_epoch", "before_train_iter", "after_forward", "optimize"]
 BEFORE_STEP += ["after_backward", "after_train"]
@@ -74,6 +73,8 @@ class CheckpointHook(BaseHook):
         check_name(self.filename_tmpl.format(1))
         if self.save_param_scheduler is not None:
             self.save_scheduler = self.save_param_scheduler
+        self._asked = isinstance(self.save_best, (str, list)) or not isinstance(self.best_metric, Unasked)
+        self.best_metric = str(self.best_metric)
         self._seconds = None if self.every is None else parse_duration(self.every)
         self._due: list[str] = []
         self._number: int | None = None  # of the epoch or iteration whose own file is due
@@ -104,7 +105,7 @@ class CheckpointHook(BaseHook):
             self._tell_of_earlier_run(runner)
         for wanted in self._wanted_metrics():
             chosen = check_metric_name(self.name, wanted, runner.evaluation.names(runner), DEFAULT_METRIC)
-            if chosen is not None and wanted != "auto":
+            if chosen is not None and wanted != "auto" and self._asked:
                 runner.logger.info("%s: %s is not measured, the best checkpoint is the one with the best %s", self.name, wanted, chosen)
 
     def wanted(self, name: str | None) -> Write:

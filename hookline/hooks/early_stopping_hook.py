@@ -50,7 +50,7 @@ class EarlyStoppingHook(BaseHook):
             raise ValueError(f"EarlyStoppingHook: patience and min_delta must not be negative, got {self.patience} and {self.min_delta}")
         rule = {"min": "less", "max": "greater", "auto": better_when(self.monitor)}[self.mode]
         self._sign = {"greater": 1, "less": -1, None: 0}[rule]  # times a score: more is better
-        self._best_is_new = False
+        self._best_is_new, self._restored_at = False, -1
         if not self.restore_best_weights:
             self.leave_alone("before_save_checkpoint", "after_run")
 
@@ -96,8 +96,10 @@ class EarlyStoppingHook(BaseHook):
             checkpoint["hooks"][self.name] = self.state_dict()
 
     def after_run(self, runner: BaseRunner) -> None:
-        if self.best is not None and self.judged_at >= 0:
-            runner.logger.info("%s: back to the best weights, %s %.6g of epoch %d", self.name, *self._best_is())
+        if self.best is not None and self.judged_at != self._restored_at:  # not again after a test that follows, maybe of other weights
+            self._restored_at = self.judged_at
+            text = "%s: training ends with the weights of its best validation, %s %.6g of epoch %d (restore_best_weights)"
+            runner.logger.info(text, self.name, *self._best_is())
             runner.load_weights(self.best)
 
     def _better(self, score: float, than: float | None) -> bool:

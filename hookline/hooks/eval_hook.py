@@ -10,9 +10,7 @@ import torch
 
 from hookline.data import DATASETS, make_loader, share_loaders
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.engine.metrics import check_metric_name, choose_metric, rule_for
-
-DEFAULT_METRIC = "accuracy"
+from hookline.engine.metrics import DEFAULT_METRIC, Unasked, check_metric_name, choose_metric, rule_for
 
 
 @HOOKS.register()
@@ -47,6 +45,7 @@ class EvalHook(BaseHook):
             raise TypeError(f"EvalHook: test_fn must be a function of a model and a loader, got {self.test_fn!r}")
         if isinstance(self.save_best, str):
             self.metric, self.save_best = self.save_best, True
+        self._asked, self.metric = not isinstance(self.metric, Unasked), str(self.metric)
         self.dataloader = _loaders(self.dataloader)
         self.leave_alone("after_train_iter" if self.by_epoch else "after_train_epoch")
 
@@ -56,9 +55,11 @@ class EvalHook(BaseHook):
         runner.evaluation.test_fn, runner.evaluation.efficient_test = self.test_fn, self.efficient_test
 
     def before_train(self, runner: BaseRunner) -> None:
-        chosen = check_metric_name(self.name, self.metric, runner.evaluation.names(runner), DEFAULT_METRIC)
-        if chosen is not None:
-            runner.logger.info("%s: the best result is the one with the best %s", self.name, chosen)
+        names = runner.evaluation.names(runner)
+        chosen = check_metric_name(self.name, self.metric, names, DEFAULT_METRIC)
+        if chosen is not None and (self._asked or names != [chosen]):  # of one there was nothing to choose
+            missing = f"{self.metric} is not measured, " if self._asked and self.metric != "auto" else ""
+            runner.logger.info("%s: %sthe best result is the one with the best %s", self.name, missing, chosen)
         position = runner.epoch if self.by_epoch else runner.iter
         if self.start and position >= self.start and not runner.is_finished():
             runner.request_validate()

@@ -117,10 +117,10 @@ class LoggerHook(BaseHook):
             writer.write_scalars("train", scalars, iter=runner.iter + done, epoch=epoch_of_report(runner, done))
 
     def _write(self, mode: str, runner: BaseRunner) -> None:
-        step = {"step": runner.epoch + 1 if self.log_metric_by_epoch else runner.iter}
+        step = {"step": epoch_of_report(runner) if self.log_metric_by_epoch else runner.iter}
         for writer in self._writers:
             scalars = dict(runner.metrics) | (step if isinstance(writer, JSONLinesWriter) else {})
-            writer.write_scalars(mode, scalars, iter=runner.iter, epoch=runner.epoch + 1)
+            writer.write_scalars(mode, scalars, iter=runner.iter, epoch=epoch_of_report(runner))
 
 
 @HOOKS.register()

@@ -19,7 +19,7 @@ from hookline.optim.sync import gradient_sync
 @HOOKS.register()
 @dataclass
 class OptimizerHook(BaseHook):
-    """Backward, clip, step, zero_grad, once an iteration.
+    """Backward, clipping of gradients, step, zero_grad, once an iteration.
 
     `grad_clip` takes the arguments of `torch.nn.utils.clip_grad_norm_` (`max_norm`, `norm_type`) or `{clip_value: …}`; the
     norm is recorded as `grad_norm`. `detect_anomalous_params` names the parameters that the loss does not depend on and

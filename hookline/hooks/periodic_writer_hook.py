@@ -19,10 +19,10 @@ from hookline.tracking import begins_anew, epoch_of_report, put_losses, put_stat
 @HOOKS.register()
 @dataclass
 class PeriodicWriterHook(BaseHook):
-    """Hand what is recorded to `writers` every `period` iterations and after the last one, and close them when the run is over.
+    """Hand what is recorded to `writers`, a CSV file if none are named, every `period` iterations and after the last one.
 
     Writers are objects, names (`csv`) or configs (`{type: csv, path: curves.csv}`); relative paths lie in the work directory.
-    One that fails does not stop the run.
+    They are closed when the run is over, and one that fails does not stop the run.
     """
 
     writers: Sequence[Any] = ("csv",)
@@ -57,11 +57,11 @@ class PeriodicWriterHook(BaseHook):
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
         for writer in self._start(runner):
-            writer.write_scalars("val", dict(runner.metrics), iter=runner.iter, epoch=runner.epoch + 1)
+            writer.write_scalars("val", dict(runner.metrics), iter=runner.iter, epoch=epoch_of_report(runner))
 
     def after_test_epoch(self, runner: BaseRunner) -> None:
         for writer in self._start(runner):
-            writer.write_scalars("test", dict(runner.metrics), iter=runner.iter, epoch=runner.epoch + 1)
+            writer.write_scalars("test", dict(runner.metrics), iter=runner.iter, epoch=epoch_of_report(runner))
 
     def after_train(self, runner: BaseRunner) -> None:
         if runner.events.recorded > self._written:

@@ -30,7 +30,7 @@ _PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<main id="page"><noscript>This page draws its curves with JavaScript, which is off here.</noscript></main>
+<main id="page"><noscript>{plain}</noscript></main>
 <script type="application/json" id="data">{data}</script>
 <script>{library}</script>
 <script>{code}</script>
@@ -54,10 +54,31 @@ def page(data: dict[str, Any], title: str) -> str:
         policy=html.escape(policy("live" in data)),
         title=html.escape(f"{title} · Hookline" if title else "Hookline"),
         style=_static("uPlot.css") + _static("report.css"),
+        plain=_without_script(data["runs"]),
         data=as_script_data(data),
         library=library,
         code=code,
     )
+
+
+def _without_script(runs: list[dict[str, Any]]) -> str:
+    """The main facts of runs, for readers whose browser runs no script: the summary, and which checkpoints to take."""
+    parts = []
+    for run in runs:
+        rows = [*run["summary"], *(("checkpoint", text) for text in map(_checkpoint, run["checkpoints"]) if text)]
+        facts = "".join(f"<dt>{html.escape(label)}</dt><dd>{html.escape(text)}</dd>" for label, text in rows)
+        parts.append(f"<h1>{html.escape(run['name'])}</h1><section><dl>{facts}</dl></section>")
+    parts.append("<p>Curves, pictures and all else need JavaScript, which is off here.</p>")
+    return "\n".join(parts).encode("utf-8", errors="replace").decode()
+
+
+def _checkpoint(entry: dict[str, Any]) -> str:
+    """The last and the best ones in words; nothing of others."""
+    names = [name for name in entry["names"] if name.startswith(("best_", "last."))]
+    metrics = "".join(
+        f", {name} {value:.4g}" if isinstance(value, float) else f", {name} {value}" for name, value in entry["metrics"].items()
+    )
+    return f"{', '.join(names)} (iteration {entry['iter']}{metrics})" if names else ""
 
 
 def policy(live: bool) -> str:

@@ -380,6 +380,14 @@ def test_a_callback_is_set_up_for_what_is_run(tmp_path):
     assert [entry[1] for entry in here.seen if entry[0] == "setup"] == ["fit", "validate", "test"]
 
 
+def test_a_callback_that_comes_after_a_training_is_set_up_for_the_test_that_it_sees(tmp_path):
+    runner, stages = run_here(tmp_path, epochs=1), Stages()
+    runner.register_hook(stages)
+    runner.test_loader = batches(1)
+    runner.test()
+    assert stages.seen == [("setup", "test", "test"), ("test", 0), ("teardown", "test", "test")]
+
+
 def test_an_evaluation_sets_a_callback_up_before_it_sees_the_loaded_checkpoint(tmp_path):
     run_here(tmp_path / "run", CheckpointHook(), epochs=1)
     stages = Stages()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hookline.engine import BaseHook
 from hookline.engine.cost_report import FILE, as_share, as_text, cost_table, readable
-from hookline.hooks import CheckpointHook
+from hookline.hooks import CheckpointHook, EMAHook, get_default_hooks
 from tests.helpers import batches, make_runner
 
 
@@ -29,14 +29,35 @@ def test_the_end_of_a_run_prints_the_table(tmp_path, caplog):
     caplog.set_level(logging.INFO, "hookline")
     make_runner(tmp_path, Slow(), train_loader=batches(10)).train()
     (table,) = [message for message in caplog.messages if message.startswith("an iteration took")]
-    first, head, *rows = table.splitlines()
+    first, *rows = table.splitlines()
     assert "(timed in 6 of 20)" in first
     assert all(phase in first for phase in ("data", "forward", "backward", "optimizer", "hooks"))
-    assert head.split() == ["hook", "site", "a", "call", "longest", "of", "the", "run"]
-    assert [row.split()[:2] for row in rows[:2]] in (
-        [["Slow", "after_train_iter"], ["Slow", "after_epoch"]],
-        [["Slow", "after_epoch"], ["Slow", "after_train_iter"]],
+    assert {row.partition(":")[0] for row in rows[:2]} == {"  Slow at after_train_iter", "  Slow at after_epoch"}
+    assert re.fullmatch(r"  Slow at \w+: [\d.]+ ms a call, [\d.]+% of the run", rows[0])
+
+
+def test_a_short_run_says_in_six_lines_what_all_its_hooks_took(tmp_path, caplog):
+    caplog.set_level(logging.INFO, "hookline")
+    runner = make_runner(
+        tmp_path, *get_default_hooks(without=["OptimizerHook"]), EMAHook(), train_loader=batches(10), val_loader=batches(1)
     )
+    runner.train()
+    (table,) = [message for message in caplog.messages if message.startswith("an iteration took")]
+    lines = table.splitlines()
+    assert len(lines) <= 6
+    assert re.match(r"  validate: 2 times .* of the run; save: 2 times .* of the run", lines[1])
+    rows = json.loads((tmp_path / FILE).read_text())["hooks"]
+    named = [line for line in lines if " at " in line]
+    assert f"  {len(rows) - len(named)} more: {sum(row['share'] for row in rows[len(named) :]):.1%} of the run together" == lines[-1]
+
+
+def test_hooks_that_took_seconds_are_all_named(tmp_path):
+    table = cost_table(make_runner(tmp_path, train_loader=batches(10)).train())
+    rows = [{**table["hooks"][0], "hook": f"Hook{number}", "seconds": 2.0, "share": 0.1} for number in range(5)]
+    small = {**rows[0], "seconds": 2.0, "share": 0.002}
+    text = as_text({**table, "hooks": [*rows, small]})
+    assert [f"Hook{number} at" in text for number in range(5)] == [True] * 5
+    assert text.endswith("  1 more: 0.2% of the run together")
 
 
 def test_the_file_holds_every_hook_and_site(tmp_path):

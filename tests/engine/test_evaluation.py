@@ -7,8 +7,8 @@ import torch
 
 from hookline.engine import BaseHook
 from hookline.errors import HooklineError
-from hookline.hooks import CheckpointHook
-from tests.helpers import Tracer, batches, make_runner
+from hookline.hooks import CheckpointHook, EvalHook
+from tests.helpers import Tracer, batches, make_runner, small_model
 
 
 def test_what_is_asked_for_before_training_is_done_before_the_first_iteration(tmp_path):
@@ -72,3 +72,47 @@ def test_batches_passed_over_count_as_read_but_not_as_iterations(tmp_path):
     runner = make_runner(tmp_path, Look()).train()
     assert seen == [(0, 1, 0), (0, 2, 1), (0, 3, 2), (1, 0, 3), (1, 1, 4), (1, 2, 5)]
     assert (runner.epoch, runner.inner_iter) == (2, 0)
+
+
+def test_the_runner_knows_which_of_its_three_kinds_of_run_it_is_in(tmp_path):
+    class Notes(BaseHook):
+        modes = []
+
+        def before_run(self, runner):
+            self.modes.append(runner.mode)
+
+        before_val_iter = after_test = before_train_iter = before_run
+
+    runner = make_runner(
+        tmp_path, Notes(), EvalHook(), train_loader=batches(1), val_loader=batches(1), test_loader=batches(1), max_epochs=1
+    )
+    runner.test()
+    runner.train()
+    runner.validate()
+    assert Notes.modes == ["test", "test", "train", "train", "train", "val", "val"]  # a validation in training is a part of it
+
+
+def test_a_checkpoint_is_evaluated_as_of_its_epoch_and_a_training_that_follows_begins_at_the_beginning(tmp_path):
+    class Notes(BaseHook):
+        def after_test_epoch(self, runner):
+            self.seen = runner.epoch, runner.iter, runner.inner_iter
+
+        def after_val_epoch(self, runner):
+            runner.improved("val_loss", "less")
+
+    make_runner(tmp_path / "first", CheckpointHook(), max_epochs=3).train()
+    notes = Notes()
+    parts = {"val_loader": batches(1), "test_loader": batches(1), "load_from": tmp_path / "first" / "epoch_2.pth"}
+    runner = make_runner(tmp_path / "second", notes, max_epochs=1, **parts)
+    runner.test()
+    assert notes.seen == (2, 8, 0)
+    runner.validate()
+    assert (runner.epoch, runner.iter, runner.best) == (0, 0, {})
+    assert runner.train().iter == 4
+
+
+def test_weights_of_elsewhere_have_no_place_in_a_run_to_be_evaluated_at(tmp_path):
+    torch.save(small_model(seed=3).state_dict(), tmp_path / "plain.pth")
+    runner = make_runner(tmp_path, test_loader=batches(1), load_from=tmp_path / "plain.pth")
+    assert runner.test()["test_loss"] > 0
+    assert runner.iter == 0

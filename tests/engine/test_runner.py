@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import random
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
+from hookline import Runner
+from hookline.checkpoint import load_checkpoint
 from hookline.engine import BaseHook, BaseRunner
 from hookline.errors import HooklineError
 from hookline.hooks import EvalHook, OptimizerHook
@@ -284,3 +289,29 @@ def test_call_hook_serves_a_loop_of_ones_own(tmp_path):
         runner.call_hook("after_trian_iter")
     with pytest.raises(ValueError, match="unknown value 'batch_index'; did you mean 'batch_idx'"):
         runner.call_hook("after_train_iter", batch_index=3)
+
+
+def test_one_seed_makes_a_run_and_is_kept_in_its_checkpoints(tmp_path):
+    """Random numbers of all three libraries and the order of a plain loader; only what is made before the runner is not its own."""
+
+    class Noise(BaseHook):
+        def before_train_iter(self, runner):
+            runner.batch = (runner.batch[0] + random.random() + np.random.rand() + torch.rand(()), runner.batch[1])
+
+    def trained(folder, seed):
+        model = small_model()
+        inputs, targets = (torch.cat(parts) for parts in zip(*batches(), strict=True))
+        torch.manual_seed(folder.name == "other")  # whatever was drawn before
+        loader = DataLoader(TensorDataset(inputs, targets), batch_size=8, shuffle=True)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        runner = Runner(
+            model, train_loader=loader, optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), hooks=[Noise()], max_epochs=1, seed=seed,
+            work_dir=folder, drop_hooks=["ReportHook"],
+        )  # fmt: skip
+        runner.train()
+        assert load_checkpoint(folder / "last.pth")["meta"]["seed"] == seed
+        return model[0].weight
+
+    one, same, another = trained(tmp_path / "one", 7), trained(tmp_path / "other", 7), trained(tmp_path / "another", 8)
+    assert torch.equal(one, same)
+    assert not torch.equal(one, another)

@@ -185,6 +185,18 @@ def test_the_best_weights_are_there_at_the_end_and_the_last_checkpoint_is_still_
     assert torch.equal(torch.load(tmp_path / "last.pth", weights_only=True)["state_dict"]["0.weight"], keep.seen[3][0])
 
 
+def test_a_run_says_why_it_ends_with_other_weights_than_its_last_and_a_test_of_others_leaves_those_alone(tmp_path, caplog):
+    caplog.set_level("INFO", "hookline")
+    runner = train(tmp_path, EarlyStoppingHook(patience=10), (3.0, 2.0, 2.5, 2.5), test_loader=batches(1))
+    said = "EarlyStoppingHook: training ends with the weights of its best validation, val_loss 2 of epoch 2 (restore_best_weights)"
+    assert caplog.text.count(said) == 1
+    other = small_model(seed=7)
+    runner.model.load_state_dict(other.state_dict())
+    runner.test()
+    assert_same(runner.model, other)
+    assert caplog.text.count("restore_best_weights") == 1
+
+
 def test_with_an_average_its_best_state_comes_back_too_and_is_never_mixed_up_with_the_weights(tmp_path):
     keep = Keep()
     runner = train(tmp_path, EarlyStoppingHook(patience=2), (3.0, 2.0, 2.5, 2.5), EMAHook(momentum=0.5), keep, test_loader=batches(1))

@@ -108,13 +108,23 @@ def test_a_wrong_name_is_found_before_training_and_lists_what_there_is(tmp_path,
         train(tmp_path, EvalHook(), CheckpointHook(best_metric="nonsense"))
 
 
-def test_a_default_that_is_not_measured_gives_way_to_what_is_and_that_is_said_once(tmp_path, caplog):
+def test_a_default_that_is_not_measured_gives_way_to_what_is_which_is_said_where_there_was_a_choice(tmp_path, caplog):
     caplog.set_level("INFO", "hookline")
-    runner, notes = train(tmp_path, EvalHook(), CheckpointHook(), metrics=())
+    runner, notes = train(tmp_path / "loss", EvalHook(), CheckpointHook(), metrics=())
     lowest = min(metrics["val_loss"] for metrics in notes.metrics)
     assert runner.best["val_loss"]["value"] == lowest
-    assert (tmp_path / "best_val_loss.pth").exists()
-    assert caplog.text.count("EvalHook: the best result is the one with the best val_loss") == 1
+    assert (tmp_path / "loss" / "best_val_loss.pth").exists()
+    assert "the best" not in caplog.text
+    train(tmp_path / "f1", EvalHook(), CheckpointHook(), metrics=("f1",))
+    assert (tmp_path / "f1" / "best_f1.pth").exists()
+    assert caplog.text.count("the one with") == caplog.text.count("EvalHook: the best result is the one with the best f1") == 1
+
+
+def test_a_metric_that_was_asked_for_and_is_not_measured_is_told(tmp_path, caplog):
+    caplog.set_level("INFO", "hookline")
+    train(tmp_path, build_hook({"type": "EvalHook", "metric": "accuracy"}), CheckpointHook(best_metric="accuracy"), metrics=())
+    assert caplog.text.count("EvalHook: accuracy is not measured, the best result is the one with the best val_loss") == 1
+    assert caplog.text.count("CheckpointHook: accuracy is not measured, the best checkpoint is the one with the best val_loss") == 1
 
 
 @pytest.mark.parametrize("options", [{"metric": "auto"}, {"save_best": "auto"}, {"save_best": "acc"}])

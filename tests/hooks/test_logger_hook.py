@@ -70,6 +70,23 @@ def test_validation_is_filed_under_its_epoch_or_its_iteration(tmp_path, by_epoch
     assert all({"accuracy", "val_loss"} <= set(row) for row in rows(tmp_path, "val"))
 
 
+@pytest.mark.parametrize("length, epoch", [({"max_epochs": 2}, 2), ({"max_iters": 10}, 2), ({"max_iters": 7}, 1)])
+def test_an_evaluation_after_training_is_filed_under_the_epoch_that_the_weights_are_of(tmp_path, caplog, length, epoch):
+    caplog.set_level("INFO", "hookline")
+    runner = run(tmp_path, **{"max_epochs": None, "test_loader": batches(1), **length})
+    runner.test()
+    runner.validate()
+    (test,), last = rows(tmp_path, "test"), rows(tmp_path, "val")[-1]
+    assert (test["iter"], test["epoch"], test["step"]) == (last["iter"], last["epoch"], last["step"]) == (runner.iter, epoch, epoch)
+    assert [message.split("  ")[1] for message in caplog.messages if message.startswith("test")] == [f"epoch {epoch}"]
+
+
+def test_a_model_that_was_never_trained_is_evaluated_in_epoch_0(tmp_path):
+    runner = Runner(nn.Linear(6, 3), test_loader=batches(1), loss_fn=nn.CrossEntropyLoss(), work_dir=tmp_path)
+    runner.test()
+    assert [(row["iter"], row["epoch"]) for row in rows(tmp_path, "test")] == [(0, 0)]
+
+
 def test_after_a_resume_there_are_no_double_points(tmp_path):
     class Break(BaseHook):
         def after_forward(self, runner):

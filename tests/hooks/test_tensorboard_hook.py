@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import io
 
 import pytest
 import torch
 from PIL import Image
+from torch import nn
 
+from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.errors import HooklineError
 from tests.events.parts import BreakAt, PutEverything, image_run
@@ -82,6 +85,38 @@ def test_a_new_run_in_the_same_folder_replaces_the_points_of_the_old_one(tmp_pat
     image_run(tmp_path / "one", hook, epochs=2)
     image_run(tmp_path / "two", hook, epochs=1)
     assert steps(read(tmp_path / "board"), "train/loss") == [5, 10]
+
+
+@pytest.mark.parametrize("folder", ["run", "elsewhere"])
+def test_a_test_of_a_checkpoint_is_added_to_the_run_that_it_is_of(tmp_path, folder):
+    hook = {"type": "TensorBoardHook", "interval": 5, "log_dir": str(tmp_path / "board")}
+    trained = image_run(tmp_path / "run", hook, epochs=2)
+    note = tmp_path / "run" / "TensorBoardHook.run_id"
+    model, loader = copy.deepcopy(trained.model), trained.val_loader
+    tester = Runner(
+        model, test_loader=loader, hooks=[hook], work_dir=tmp_path / folder, load_from=tmp_path / "run" / "epoch_1.pth",
+        loss_fn=nn.CrossEntropyLoss(), drop_hooks=["CheckpointHook"],
+    )  # fmt: skip
+    tester.test()
+    assert tester.hook("TensorBoardHook").run_id == trained.hook("TensorBoardHook").run_id == note.read_text()
+    assert (tester.iter, tester.epoch) == (0, 0)
+    events = read(tmp_path / "board")
+    assert steps(events, "train/loss") == [5, 10, 15, 20]
+    assert [(e.step, e.value) for e in events.Scalars("test/epoch")] == [(10, 1)]
+    configs = [e.tensor_proto.string_val[0].decode() for e in events.Tensors("config/text_summary")]
+    assert len(configs) == 1
+    assert "lr: 0.1" in configs[0]
+
+
+def test_a_test_of_a_run_without_checkpoints_finds_it_by_its_directory(tmp_path):
+    hook = {"type": "TensorBoardHook", "interval": 5}
+    trained = image_run(tmp_path, hook, epochs=1)
+    tester = Runner(
+        copy.deepcopy(trained.model), test_loader=trained.val_loader, hooks=[hook], work_dir=tmp_path, loss_fn=nn.CrossEntropyLoss()
+    )
+    tester.test()
+    assert tester.hook("TensorBoardHook").run_id == trained.hook("TensorBoardHook").run_id
+    assert steps(read(tmp_path / "tensorboard"), "train/loss") == [5, 10]
 
 
 def test_writing_the_graph_changes_neither_random_numbers_nor_the_model(tmp_path):

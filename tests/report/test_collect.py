@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from PIL import Image
 
 from hookline.errors import HooklineError
+from hookline.hooks import get_default_hooks
+from hookline.metrics import build_metrics
 from hookline.report.collect import collect
 from hookline.report.page import as_script_data, page
 from hookline.report.pictures import embedded, find_pictures
+from tests.helpers import batches, make_runner
 
 
 def make_run(folder, config="optimizer: {lr: 0.1}\n"):
@@ -71,6 +75,22 @@ def test_pictures_are_thinned_to_their_budget_evenly_with_the_last_one_kept(tmp_
     assert 5 <= len(steps) <= 10
     assert series["left_out"] == 20 - len(steps)
     assert embedded(found, budget=10)[0]["frames"] == []
+
+
+def test_the_main_facts_are_there_without_scripts(tmp_path):
+    runner = make_runner(
+        tmp_path / "a<b>run", *get_default_hooks(without=["OptimizerHook"]), metrics=build_metrics(["accuracy"]),
+        train_loader=batches(2), val_loader=batches(1), max_epochs=1,
+    ).train()  # fmt: skip
+    html = (tmp_path / "a<b>run" / "report.html").read_text()
+    plain = html.partition("<noscript>")[2].partition("</noscript>")[0]
+    assert "<h1>a&lt;b&gt;run</h1>" in plain
+    assert "<b>" not in plain
+    rows = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", plain))
+    assert rows["state"] == "finished: reached max_epochs=1"
+    assert rows["best"].startswith(f"val/accuracy {runner.metrics['accuracy']:.4g} (iteration 2)")
+    assert rows["checkpoint"].startswith("last.pth, best_accuracy.pth (iteration 2, accuracy ")
+    assert "JavaScript" in plain
 
 
 def test_no_text_can_leave_its_script_element():

@@ -16,6 +16,8 @@ from hookline.engine.evaluation import named_loaders
 
 names_of = functools.lru_cache(Names)
 
+STAGES = {"train": "fit", "val": "validate", "test": "test"}  # Lightning's names of what is run
+
 
 class LightningHook(ForeignHook):
     """Drives a callback with a stand-in for `trainer`, and the run's model as `pl_module`.
@@ -54,18 +56,15 @@ class LightningHook(ForeignHook):
         self.module: Any = None
         self._refused: set[str] = set()
         self._stage: str | None = None  # what is run, as Lightning calls it
-        self._clock = 0.0
-        self._checkpoint: Any = None  # loaded before it was known what is run
         self._several = False  # whether an evaluation is over several loaders
         self._passes = [-1, -1]  # over how many loaders an evaluation has begun to go, before and after a batch
 
     def before_run(self, runner: BaseRunner) -> None:
         if self.module is None or self.module.source is not runner.model:
             self.module = make_module(self, runner.model)
-        self._stage = self._checkpoint = None
-        before, self._clock = self._clock, runner.costs.started
-        if self._clock != before:  # only a training starts the clock of the costs
-            self._set_up("fit")
+        self._stage = STAGES.get(runner.mode or "", "fit")
+        self.trainer.begin(self._stage)
+        self.callback.setup(self.trainer, self.module, self._stage)
 
     def before_train(self, runner: BaseRunner) -> None:
         self.trainer.enter("TRAINING")
@@ -101,7 +100,7 @@ class LightningHook(ForeignHook):
         self.trainer.step_added_schedulers()
 
     def before_val(self, runner: BaseRunner) -> None:
-        self._begin_evaluation("validate", "VALIDATING")
+        self._begin_evaluation(runner.val_loader, "VALIDATING")
         self.callback.on_validation_start(self.trainer, self.module)
 
     def before_val_epoch(self, runner: BaseRunner) -> None:
@@ -122,7 +121,7 @@ class LightningHook(ForeignHook):
         self.trainer.leave()
 
     def before_test(self, runner: BaseRunner) -> None:
-        self._begin_evaluation("test", "TESTING")
+        self._begin_evaluation(runner.test_loader, "TESTING")
         self.callback.on_test_start(self.trainer, self.module)
 
     def before_test_epoch(self, runner: BaseRunner) -> None:
@@ -155,10 +154,7 @@ class LightningHook(ForeignHook):
                 runner.checkpoint.pop(key)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
-        if self._stage is None:
-            self._checkpoint = runner.checkpoint
-        else:
-            self.callback.on_load_checkpoint(self.trainer, self.module, runner.checkpoint)
+        self.callback.on_load_checkpoint(self.trainer, self.module, runner.checkpoint)
 
     def after_train(self, runner: BaseRunner) -> None:
         self.callback.on_train_end(self.trainer, self.module)
@@ -191,19 +187,9 @@ class LightningHook(ForeignHook):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.callback.load_state_dict(decode(dict(state)))
 
-    def _set_up(self, stage: str) -> None:
-        """Set the callback up for what is run, once; of an evaluation only its first site tells what it is."""
-        if self._stage is None:
-            self._stage = stage
-            self.trainer.begin(stage)
-            self.callback.setup(self.trainer, self.module, stage)
-            if self._checkpoint is not None:
-                self.callback.on_load_checkpoint(self.trainer, self.module, self._checkpoint)
-
-    def _begin_evaluation(self, stage: str, running: str) -> None:
-        self._set_up(stage)
+    def _begin_evaluation(self, loader: Any, running: str) -> None:
         self._passes = [-1, -1]
-        self._several = len(named_loaders(self.runner.val_loader if stage == "validate" else self.runner.test_loader)) > 1
+        self._several = len(named_loaders(loader)) > 1
         self.trainer.enter(running)
 
     def _place(self, side: int) -> tuple[int, ...]:
