@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hookline.engine import Priority, get_priority
+from hookline.config.components import called
+from hookline.engine import BaseHook, Priority, get_priority
 
 
 def print_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> None:
@@ -25,6 +26,11 @@ def print_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> N
 def print_json(value: Any) -> None:
     """One JSON document; what is not a finite number becomes text, for JSON has no NaN."""
     print(json.dumps(_finite(value), indent=2, ensure_ascii=False))
+
+
+def hook_label(hook: BaseHook) -> str:
+    """The name of a hook, with its class where the name does not tell it."""
+    return called(type(hook).__name__, {"name": hook.name})
 
 
 def priority_label(value: int | str | Priority) -> str:

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 
 from hookline.cli.arguments import UsageError
 from hookline.cli.common import registering
-from hookline.cli.output import print_json, print_table, priority_label
-from hookline.config import Config, check, load_config
-from hookline.config.components import building
+from hookline.cli.output import hook_label, print_json, print_table, priority_label
+from hookline.config import Config, load_config
+from hookline.config.hooks import checked_hooks
 from hookline.config.schedules import hook_configs
-from hookline.engine import HOOKS, BaseHook, get_priority
+from hookline.engine import BaseHook, get_priority
 from hookline.engine.cost_report import FILE, iteration_text, readable
 from hookline.engine.registration import HookHost
 from hookline.errors import Path
@@ -39,7 +39,6 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("hookline plan needs a config, or --cost and the work directory of a run")
     costs = None if args.cost is None else read_costs(FilePath(args.cost))
     config = load_config(FilePath(args.cost) / "config.yaml" if args.config is None else args.config, args.overrides)
-    check(config)
     host, planned = plan(config)
     if args.json:
         print_json(_as_json(host, planned) | ({} if costs is None else {"costs": costs}))
@@ -50,20 +49,17 @@ def run(args: argparse.Namespace) -> int:
 
 def plan(config: Config) -> tuple[HookHost, list[Planned]]:
     """The hooks of a config, registered as the runner would do it; neither data nor model are touched, nothing is written."""
-    given, asked = [], hook_configs(config)
-    for path, item in asked:
-        with building(config, path):
-            given.append(HOOKS.build(item))
-    defaults = get_default_hooks(replaced_by=given, without=config.get("drop_hooks") or [])
+    asked = checked_hooks(config)
+    written = dict(hook_configs(config))
+    defaults = get_default_hooks(replaced_by=asked.values(), without=config.get("drop_hooks") or [])
     host = HookHost(config.get("hook_order") or "nested")
     with registering(config):
-        host.register_hooks([*defaults, *given])
+        host.register_hooks([*defaults, *asked.values()])
     planned = []
     for number, hook in enumerate(host.hooks, start=1):
-        index = number - len(defaults) - 1
-        path, written = asked[index] if index >= 0 else ((), {})
-        origin = _place(config, path) if index >= 0 else "default hook"
-        planned.append(Planned(hook, number, origin, _priority_source(hook, written)))
+        path = next((path for path, own in asked.items() if own is hook), None)
+        origin = "default hook" if path is None else _place(config, path)
+        planned.append(Planned(hook, number, origin, _priority_source(hook, {} if path is None else written[path])))
     return host, planned
 
 
@@ -99,12 +95,12 @@ def _print(host: HookHost, planned: list[Planned], costs: dict[str, Any] | None)
         for position, hook in enumerate(hooks, start=1):
             item = by_hook[id(hook)]
             priority = f"{priority_label(hook.priority)} ({item.priority_from})"
-            start = (site if position == 1 else "", str(position), hook.name)
+            start = (site if position == 1 else "", str(position), hook_label(hook))
             cost = _cost(spent.get((hook.name, site))) if costs else ()
             rows.append((*start, *cost, priority, str(item.registered), item.origin))
     print_table(rows, ("site", "", "hook", *(("a call", "of the run") if costs else ()), "priority (from)", "registered", "origin"))
     busy = {id(hook) for hooks in host.sites.plan.values() for hook in hooks}
-    idle = [item.hook.name for item in planned if id(item.hook) not in busy]
+    idle = [hook_label(item.hook) for item in planned if id(item.hook) not in busy]
     if idle:
         print(f"\nat no site: {', '.join(idle)}")
     if costs and costs["phases"]:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from torch.utils.data import Dataset, IterableDataset
 
 from hookline.config.components import as_component, building, split_parameter, with_default
+from hookline.config.hooks import checked_hooks
 from hookline.config.load import load_config
 from hookline.config.places import Config
-from hookline.config.schedules import hook_configs
 from hookline.config.schema import DEFAULT_LOSS, DEFAULT_METRICS, DEFAULT_OPTIMIZER, SPLITS
-from hookline.config.validate import check
 from hookline.data import DATASETS, describe, make_loader
-from hookline.engine import HOOKS, BaseHook, seed_everything
+from hookline.engine import seed_everything
 from hookline.engine.cost_report import DEFAULT_BUDGET
-from hookline.engine.registration import refuse_unworkable
-from hookline.engine.sites import OWNED
-from hookline.errors import ConfigError, Path, Problem, dotted
+from hookline.errors import ConfigError, Path, Problem
 from hookline.metrics import build_metrics
 from hookline.models import MODELS
 from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
 from hookline.optim.schedulers import build_schedulers
 from hookline.signature import fits, parameters
+
+ELEMENTWISE = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.BCELoss, nn.BCEWithLogitsLoss)
 
 
 def build(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,10 +33,8 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
     The first weights depend on `seed` alone: the random numbers are seeded anew just before the model is built.
     """
     config = config if isinstance(config, Config) else load_config(config)
-    check(config)
+    hooks = checked_hooks(config)
     seed, training = _get(config, "seed", 0), config["training"]
-    seed_everything(seed)
-    hooks = _build_hooks(config)
     metrics = _get(training, "metrics", DEFAULT_METRICS)
     with building(config, ("training", "metrics")):
         metric_objects = build_metrics(list(metrics))
@@ -55,7 +53,7 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
         "scheduler": _build_scheduler(config, optimizer),
         "loss_fn": loss_fn,
         "metrics": metric_objects,
-        "hooks": hooks,
+        "hooks": list(hooks.values()),
         "drop_hooks": list(_get(config, "drop_hooks", [])),
         **{f"max_{unit}": training[unit] for unit in ("epochs", "iters") if training.get(unit) is not None},
         "work_dir": config["work_dir"],
@@ -78,55 +76,49 @@ def _get(config: Mapping[str, Any], key: str, default: Any) -> Any:
     return default if value is None else value
 
 
-def _build_hooks(config: Config) -> list[BaseHook]:
-    hooks: dict[Path, BaseHook] = {}
-    problems: list[Problem] = []
-    for path, given in hook_configs(config):
-        try:
-            with building(config, path):
-                hooks[path] = HOOKS.build(given)
-                refuse_unworkable(hooks[path])
-        except ConfigError as error:
-            problems += error.problems
-    problems += [config.locate(problem) for problem in _rivals(config, hooks)]
-    if problems:
-        raise ConfigError(problems)
-    return list(hooks.values())
-
-
-def _rivals(config: Config, hooks: Mapping[Path, BaseHook]) -> Iterator[Problem]:
-    """The hooks that own a site which another hook of the config owns already."""
-    for site in OWNED:
-        owners = [(path, hook) for path, hook in hooks.items() if hook.site_method(site) is not None]
-        for path, hook in owners[1:]:
-            first, line = owners[0][0], config.place(owners[0][0])[1]
-            other = f"{dotted(first)} {type(owners[0][1]).__name__}" + (f" (line {line})" if line else "")
-            message = f"this and {other} both own {site!r}, and only one hook can: leave one of them out"
-            yield Problem(message, path, where=f"{dotted(path)} {type(hook).__name__}")
-
-
 def _build_loss(config: Config, given: Any) -> Any:
     with building(config, ("training", "loss")):
         loss_fn = LOSSES.build(with_default(given, DEFAULT_LOSS))
-    if given is None and isinstance(loss_fn, torch.nn.Module):
-        _ask_once(config, loss_fn)
+    if given is None and isinstance(loss_fn, nn.Module):
+        _ask_once(config, loss_fn, _unmeant)
+    elif type(loss_fn) in ELEMENTWISE:
+        _ask_once(config, loss_fn, _unlike)
     return loss_fn
 
 
-def _ask_once(config: Config, loss_fn: torch.nn.Module) -> None:
-    """Have the default loss refuse targets that it was not meant for, at the first batch; the batches after it cost nothing."""
+def _ask_once(config: Config, loss_fn: nn.Module, objection: Callable[[str, Tensor, Tensor], Problem | None]) -> None:
+    """Have a loss refuse what it cannot have been meant for, at the first batch; the batches after it cost nothing."""
 
-    def check(module: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+    def check(module: nn.Module, arguments: tuple[Any, ...]) -> None:
         asked.remove()
-        targets = arguments[1] if len(arguments) > 1 else None
-        if isinstance(targets, torch.Tensor) and targets.is_floating_point():
-            message = (
-                f"'loss' is not given, so it is {type(module).__name__}, which wants class numbers; the targets are floats "
-                f"{list(targets.shape)}: set training.loss, e.g. MSELoss"
-            )
-            raise ConfigError(config.locate(Problem(message, ("training",))))
+        if len(arguments) > 1 and all(isinstance(each, Tensor) for each in arguments[:2]):
+            problem = objection(type(module).__name__, *arguments[:2])
+            if problem is not None:
+                raise ConfigError(config.locate(problem))
 
     asked = loss_fn.register_forward_pre_hook(check)
+
+
+def _unmeant(loss: str, predictions: Tensor, targets: Tensor) -> Problem | None:
+    """Against the default loss, where the targets are no class numbers."""
+    if not targets.is_floating_point():
+        return None
+    message = (
+        f"'loss' is not given, so it is {loss}, which wants class numbers; the targets are floats "
+        f"{list(targets.shape)}: set training.loss, e.g. MSELoss"
+    )
+    return Problem(message, ("training",))
+
+
+def _unlike(loss: str, predictions: Tensor, targets: Tensor) -> Problem | None:
+    """Against a loss that compares number by number, where each prediction has not its own target; torch may go on with all pairs."""
+    classes = not targets.is_floating_point() and predictions.ndim == targets.ndim + 1
+    sizes = zip(targets.shape[::-1], predictions.shape[::-1], strict=False)
+    if not classes and targets.ndim <= predictions.ndim and all(size in (1, wanted) for size, wanted in sizes):
+        return None
+    advice = "CrossEntropyLoss is for class numbers" if classes else "give both the same shape"
+    shapes = f"predictions {list(predictions.shape)} and targets {list(targets.shape)}"
+    return Problem(f"compares number by number, and cannot with {shapes}: {advice}", ("training", "loss"), where=f"training.loss {loss}")
 
 
 def _build_datasets(config: Config) -> dict[str, Dataset[Any]]:
@@ -149,7 +141,7 @@ def _splits_of(given: Mapping[str, Any]) -> Iterable[str]:
 
 def _build_dataset(config: Config, path: Path, given: dict[str, Any], split: str) -> Dataset[Any]:
     chosen = dict.fromkeys(split_parameter(given), split)
-    with building(config, path, given["type"]):
+    with building(config, path, DATASETS.get(given["type"]).__name__):
         dataset = DATASETS.build({**given, **chosen})
         if isinstance(dataset, Sized) and len(dataset) == 0:
             raise ValueError(f"there is no sample in it ({split})")
@@ -168,7 +160,7 @@ def _build_loader(config: Config, dataset: Dataset[Any], split: str, seed: int) 
         return make_loader(dataset, seed=seed, **options)
 
 
-def _build_model(config: Config, train_data: Dataset[Any]) -> torch.nn.Module:
+def _build_model(config: Config, train_data: Dataset[Any]) -> nn.Module:
     given = as_component(config["model"])
     cls = MODELS.get(given["type"])
     with building(config, ("model",), cls.__name__):
@@ -182,9 +174,9 @@ def _left_open(cls: type, given: Mapping[str, Any], train_data: Dataset[Any]) ->
     return {name: value for name, value in vars(describe(train_data)).items() if name in wanted and value is not None}
 
 
-def _build_optimizer(config: Config, model: torch.nn.Module) -> torch.optim.Optimizer:
+def _build_optimizer(config: Config, model: nn.Module) -> torch.optim.Optimizer:
     given = with_default(config.get("optimizer"), DEFAULT_OPTIMIZER)
-    with building(config, ("optimizer",), given["type"]):
+    with building(config, ("optimizer",), OPTIMIZERS.get(given["type"]).__name__):
         return OPTIMIZERS.build(given, params=[p for p in model.parameters() if p.requires_grad])
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from hookline.config.modules import explained
 from hookline.config.places import Config
 from hookline.data import DATASETS
 from hookline.errors import ConfigError, Path, Problem, dotted, suggest
@@ -35,16 +37,31 @@ def check_component(
     if misspelt := misspelt_keys(as_component(value), ("type",), path):
         return misspelt
     config = as_component(value) if default is None else with_default(value, default)
+    if config.get("type") is None:
+        return [Problem(f"missing 'type': the name of a {registry.name}{_as_type(registry, config)}", path)]
     try:
         cls = registry.get(config["type"]) if isinstance(config.get("type"), str) else None
         known = parameters(registry.signature_of(cls)) if cls else None
         open_ones = frozenset(name for name in filled if known and name in known.required() and name not in config)
         problems = registry.check(config, open_ones)
     except ConfigError as error:
-        problems, cls = error.problems, None
+        problems, cls = [explained(problem, config["type"]) for problem in error.problems], None
     except Exception as error:  # the user's own module, named by its dotted path, fails while it is imported
         return [Problem(f"cannot import {config['type']!r}: {failure(error)}", (*path, "type"))]
-    return [titled(problem, path, cls.__name__ if cls else "") for problem in problems]
+    named = config if "name" in registry.COMMON else {}
+    return [titled(problem, path, called(cls.__name__, named) if cls else "") for problem in problems]
+
+
+def _as_type(registry: Registry[Any], config: Mapping[Any, Any]) -> str:
+    """The end of an error message: how to write the class that stands as a key or name where its `type` should."""
+    found = next((name for name in (*config, config.get("name")) if isinstance(name, str) and name in registry), None)
+    return f"; did you mean 'type: {found}'?" if found else ""
+
+
+def called(kind: str, given: Mapping[str, Any]) -> str:
+    """What to call something in a message: its class, and the name that it was given if that is another one."""
+    name = given.get("name")
+    return f"{name} ({kind})" if isinstance(name, str) and name and not re.fullmatch(rf"{kind}(_\d+)?", name) else kind
 
 
 def titled(problem: Problem, path: Path, name: str = "") -> Problem:
@@ -80,7 +97,7 @@ def building(config: Config, path: Path, title: str = "") -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError([config.locate(titled(problem, path)) for problem in error.problems]) from error
+        raise ConfigError([config.locate(titled(problem, path, title)) for problem in error.problems]) from error
     except Exception as error:
         message = str(error) if isinstance(error, (ValueError, TypeError, OSError)) else failure(error)
         raise ConfigError(config.locate(Problem(message, path, where=f"{dotted(path)} {title}".strip()))) from error

@@ -7,7 +7,7 @@ from typing import Any
 
 from hookline.config.hook_list import default_hook, find_hook, hook_names, hook_nodes, merge_hooks, put_hook
 from hookline.config.places import COMMAND_LINE, Node, error_at
-from hookline.config.schema import COMPONENTS, known_keys
+from hookline.config.schema import COMPONENTS, known_keys, suggest_key
 from hookline.config.yaml_marks import parse_yaml
 from hookline.errors import ConfigError, Path, dotted, suggest
 
@@ -54,7 +54,7 @@ def _assign(node: Node, above: Path, path: Path, value: Node, add: bool) -> None
     if isinstance(node.value, dict) and key not in node.value:
         known = known_keys(above)
         if not add and known is not None and key not in known:
-            hint = suggest(str(key), {*known, *map(str, node.value)})
+            hint = suggest_key(str(key), above, {*known, *map(str, node.value)})
             raise error_at(COMMAND_LINE, f"unknown key {key!r}{hint}", (*above, *path))
         node.value[key] = Node({}, COMMAND_LINE)
     if len(path) == 1:

@@ -29,6 +29,16 @@ class Config(dict[str, Any]):
                 return self.places[path[:length]]
         return self.file, None if self.file is None else 1
 
+    def at(self, path: Path) -> Any:
+        """The value at a path; None if there is none."""
+        value: Any = self
+        for part in path:
+            try:
+                value = value[part]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
     def locate(self, problem: Problem) -> Problem:
         """The problem with its file and line, without secrets, and no longer than a few lines."""
         file, line = self.place(problem.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from hookline.config.components import as_component, check_component, misspelt_keys
@@ -15,14 +15,19 @@ from hookline.signature import describe, fits
 POLICIES = {"lr_config": "LrUpdaterHook", "momentum_config": "MomentumUpdaterHook"}  # how the classes' names end
 
 
-def hook_configs(config: Mapping[str, Any]) -> list[tuple[Path, dict[str, Any]]]:
-    """Every hook that a config asks for, those of its schedules included, as `{type: …}` with its place."""
-    hooks: list[tuple[Path, dict[str, Any]]] = [(("hooks", i), as_component(hook)) for i, hook in enumerate(config.get("hooks") or [])]
+def hook_configs(config: Mapping[str, Any], wrong: Collection[Path] = ()) -> list[tuple[Path, dict[str, Any]]]:
+    """Every hook that a config asks for, those of its schedules included, as `{type: …}` with its place; not those with a `wrong` part."""
+
+    def sound(path: Path) -> bool:
+        return not any(bad[: len(path)] == path or bad == path[: len(bad)] for bad in wrong if bad)
+
+    listed = [] if ("hooks",) in wrong else config.get("hooks") or []
+    hooks: list[tuple[Path, dict[str, Any]]] = [(("hooks", i), as_component(hook)) for i, hook in enumerate(listed) if sound(("hooks", i))]
     for key in POLICIES:
-        if config.get(key) is not None:
+        if config.get(key) is not None and sound((key,)):
             hooks.append(((key,), policy_hook(key, config[key])))
     stepped = any(getattr(HOOKS.get(hook["type"]), "steps_schedulers", False) for _, hook in hooks)
-    if config.get("scheduler") is not None and not stepped:
+    if config.get("scheduler") is not None and sound(("scheduler",)) and not stepped:
         hooks.append((("scheduler",), {"type": "ParamSchedulerHook"}))
     return hooks
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from hookline.data.options import OWN, PASSED_ON
-from hookline.errors import Path
+from hookline.errors import Path, suggest
 
 COMPONENT: Any = str | dict  # a registered name or dotted path, or a mapping with it as `type`
 SPLITS = ("train", "val", "test")
@@ -55,3 +56,13 @@ def known_keys(path: Path) -> set[str] | None:
     if path in [("loader", split) for split in SPLITS]:
         return set(LOADER)
     return None
+
+
+def suggest_key(key: str, path: Path, known: Iterable[str]) -> str:
+    """The end of an error message about an unknown key: the nearest known one, or at the top level the section that has it."""
+    options = list(known)
+    section = next((name for name, keys in _INSIDE.items() if key in keys), None)
+    return f"; did you mean '{section}.{key}'?" if path == () and section and key not in options else suggest(key, options)
+
+
+_INSIDE = {"training": TRAINING, "loader": LOADER, "optimizer": ("lr", "momentum", "weight_decay")}

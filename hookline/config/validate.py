@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import partial
@@ -11,11 +12,12 @@ from typing import Any, Literal, get_args, get_origin
 
 import torch
 
-from hookline.config.components import as_component, check_component, failure, misspelt_keys, split_parameter, titled
+from hookline.config.components import as_component, check_component, failure, misspelt_keys, split_parameter, titled, with_default
 from hookline.config.load import load_config
+from hookline.config.modules import nearest_module
 from hookline.config.places import Config
 from hookline.config.schedules import check_policy, check_scheduler
-from hookline.config.schema import DEFAULT_LOSS, DEFAULT_OPTIMIZER, LOADER, REQUIRED, SPLITS, TOP_LEVEL, TRAINING
+from hookline.config.schema import DEFAULT_LOSS, DEFAULT_OPTIMIZER, LOADER, REQUIRED, SPLITS, TOP_LEVEL, TRAINING, suggest_key
 from hookline.data import DATASETS, DataInfo
 from hookline.data.options import check_loader
 from hookline.dist import World, choose_strategy
@@ -33,11 +35,16 @@ MAX_SHOWN = 20  # an error fits on one screen
 
 def check(config: Mapping[str, Any]) -> None:
     """Raise one ConfigError with all problems of a config, if it has any."""
-    problems = validate(config)
-    if len(problems) > MAX_SHOWN:
-        problems = [*problems[:MAX_SHOWN], Problem(f"… and {len(problems) - MAX_SHOWN} more problems")]
-    if problems:
-        raise ConfigError(problems)
+    refuse(validate(config))
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raise one ConfigError with problems that have their places, if there are any, in the order of the lines."""
+    found = _in_order(problems)
+    if len(found) > MAX_SHOWN:
+        found = [*found[:MAX_SHOWN], Problem(f"… and {len(found) - MAX_SHOWN} more problems")]
+    if found:
+        raise ConfigError(found)
 
 
 def validate(config: Mapping[str, Any]) -> list[Problem]:
@@ -50,8 +57,23 @@ def validate(config: Mapping[str, Any]) -> list[Problem]:
         if key in _SECTIONS and key not in wrong:
             problems += _SECTIONS[key](value)
     problems += [Problem(f"missing {key!r}, for example {example}") for key, example in REQUIRED.items() if key not in given]
-    located = [config.locate(problem) for problem in problems]
-    return sorted(located, key=lambda problem: (problem.file or "", problem.line or 0))
+    return _in_order(config.locate(_quoted(config, problem)) for problem in problems)
+
+
+def _quoted(config: Config, problem: Problem) -> Problem:
+    """The problem; where a number is wanted and text that looks like one is given, with what to do about that."""
+    value = config.at(problem.path)
+    if (
+        not isinstance(value, str)
+        or " number" not in problem.message.partition(", got ")[0]
+        or not re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", value)
+    ):
+        return problem
+    return replace(problem, message=f"{problem.message}, which is text: leave out the quotes")
+
+
+def _in_order(problems: Iterable[Problem]) -> list[Problem]:
+    return sorted(problems, key=lambda problem: (problem.file or "", problem.line or 0))
 
 
 def _check_imports(modules: Any) -> list[Problem]:
@@ -60,7 +82,9 @@ def _check_imports(modules: Any) -> list[Problem]:
         try:
             importlib.import_module(str(name))
         except Exception as error:
-            problems.append(Problem(f"cannot import {name!r}: {failure(error)}", ("custom_imports", index)))
+            absent = isinstance(error, ModuleNotFoundError) and str(name).startswith(error.name or "?")  # not one that it imports
+            hint = nearest_module(str(name)) if absent else ""
+            problems.append(Problem(f"cannot import {name!r}: {failure(error)}{hint}", ("custom_imports", index)))
     return problems
 
 
@@ -68,7 +92,7 @@ def _check_keys(given: Mapping[Any, Any], schema: Mapping[str, Any], path: Path)
     problems = []
     for key, value in given.items():
         if key not in schema:
-            problems.append(Problem(f"unknown key{suggest(str(key), schema)}", (*path, key)))
+            problems.append(Problem(f"unknown key{suggest_key(str(key), path, schema)}", (*path, key)))
         elif value is not None and not fits(value, schema[key]):
             options = get_args(schema[key]) if isinstance(value, str) and get_origin(schema[key]) is Literal else ()
             hint = suggest(str(value), options)
@@ -122,7 +146,21 @@ def _check_optimizer(value: Any) -> list[Problem]:
     lr = as_component(value).get("lr")
     if lr is not None and (not fits(lr, float) or not lr > 0):
         problems.append(Problem(f"must be a number above 0, got {lr!r}", ("optimizer", "lr")))
-    return problems
+    return problems or _check_values(with_default(value, DEFAULT_OPTIMIZER))
+
+
+def _check_values(optimizer: dict[str, Any]) -> list[Problem]:
+    """What one of torch's optimizers says of its values; others may ask for more than a parameter that stands for all."""
+    cls = OPTIMIZERS.get(optimizer["type"])
+    if not cls.__module__.startswith("torch.optim."):
+        return []
+    try:
+        OPTIMIZERS.build(optimizer, params=[torch.zeros(1, 1, requires_grad=True)])
+    except ConfigError as error:
+        return [titled(problem, ("optimizer",), cls.__name__) for problem in error.problems]
+    except RuntimeError:
+        pass  # about the kind or device of its parameters, which this one does not share with the model's
+    return []
 
 
 def _check_training(value: dict[str, Any]) -> list[Problem]:
@@ -172,7 +210,8 @@ def _check_device(value: str) -> list[Problem]:
     try:
         torch.device("cpu" if value == "auto" else value)
     except RuntimeError:
-        hint = suggest(value, ["auto", "cpu", "cuda", "cuda:0", "mps", "xpu"])
+        meant = value.lower().replace("gpu", "cuda")
+        hint = suggest(meant, ["auto", "cpu", "cuda", "cuda:0", "mps", "xpu"])
         return [Problem(f"must be 'auto' or a device of torch, got {value!r}{hint}", ("device",))]
     return []
 

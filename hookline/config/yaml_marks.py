@@ -148,7 +148,11 @@ def _syntax_message(error: yaml.MarkedYAMLError, lines: bool) -> str:
     message = str(error.problem or error.context or "cannot be read as YAML")
     if "\\t" in message:
         return "a tab where only spaces are allowed; indent with spaces"
+    if message == "mapping values are not allowed here":
+        return "no key can stand here: is this line, or the one before it, indented as it should be, and is there a space after each ':'?"
     start = error.context_mark
+    if message.startswith("expected <block end>") and lines and start is not None:
+        return f"this line is not indented like those that it belongs to, which begin on line {start.line + 1}"
     if not lines or not error.context or start is None or start is error.problem_mark:
         return message
     return f"{message} ({error.context} that begins on line {start.line + 1})"

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from hookline.dist import World
-from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers, batch_size
+from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers, batch_size, check_metric_name
 from hookline.engine.shares import gather_in_order, mean_over, shared, syncs_itself
 from hookline.engine.step import compared
-from hookline.errors import HooklineError, add_note
+from hookline.errors import HooklineError, add_note, suggest
 from hookline.signature import parameters
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class Evaluation:
     test_fn: TestFunction | None = None  # takes the model and a loader, instead of our own pass over the batches
     efficient_test: bool = False  # keep no predictions, even for a data set that judges them itself (`evaluate`)
     sync_buffers: bool = True  # of several processes: all evaluate with the main one's batch norm statistics
+    _awaited: list[tuple[str, str]] = field(default_factory=list, repr=False)  # who goes by which metric; told if no validation gives it
     _undo: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def undo_with(self, function: Callable[[], object]) -> None:
@@ -43,6 +44,22 @@ class Evaluation:
         if not loaders or judged or self.test_fn is not None or any(isinstance(each, Mapping) for each in runner.metric_objects.values()):
             return None
         return [_full_name(name, key, "val") for name in loaders for key in (*runner.metric_objects, "val_loss")]
+
+    def check_name(self, runner: BaseRunner, who: str, wanted: str, default: str | None = None) -> str | None:
+        """Refuse a metric that no validation will give; the one chosen instead of a default that is not measured."""
+        at_work = [hook for site in ("after_val_iter", "after_val_epoch") for hook in runner.sites.plan.get(site, ())]
+        others = any(not type(hook).__module__.startswith("hookline.hooks.") for hook in at_work)
+        if wanted != "auto" and wanted != default:
+            self._awaited.append((who, wanted))
+        return check_metric_name(who, wanted, self.names(runner), default, others)
+
+    def tell_missing(self, runner: BaseRunner) -> None:
+        """After the first validation: who waits for a metric that it did not give, and that nobody has added."""
+        awaited, self._awaited = self._awaited, []
+        for who, wanted in awaited:
+            if wanted not in runner.metrics:
+                hint = suggest(wanted, runner.metrics)
+                runner.logger.warning("%s: the validation gave no metric %r%s", who, wanted, hint)
 
 
 def evaluate(runner: BaseRunner, mode: Mode) -> Metrics:
@@ -95,6 +112,8 @@ def _epoch(runner: BaseRunner, mode: Mode) -> Metrics:
     runner.metrics = Metrics(results)
     for call in sites.after_val_epoch if mode == "val" else sites.after_test_epoch:
         call(runner)
+    if mode == "val":
+        runner.evaluation.tell_missing(runner)
     return runner.metrics
 
 

@@ -70,15 +70,23 @@ def choose_metric(wanted: str, measured: Iterable[str], default: str | None = No
     return None if find_name(wanted, names) is None else wanted
 
 
-def check_metric_name(who: str, wanted: str, measured: Iterable[str] | None, default: str | None = None) -> str | None:
-    """ConfigError, with what there is, if a metric will not be measured; the one chosen instead, where that is to be told."""
+def check_metric_name(
+    who: str, wanted: str, measured: Iterable[str] | None, default: str | None = None, others: bool = False
+) -> str | None:
+    """ConfigError, with what there is, if a metric will not be measured; the one chosen instead, where that is to be told.
+
+    Where hooks may add `others`, only a name that looks like a misspelt one is refused.
+    """
     names = list(measured or ())
     chosen = choose_metric(wanted, names, default)
     if measured is None or chosen == wanted or any(wanted.startswith(f"{name}_") for name in names):
         return None  # known only after the validation, or right, or one of the elements of a metric that has several
     if chosen is None:
         hint = suggest(wanted, names)
-        raise ConfigError(f"{who}: no metric {wanted!r} is measured; there is {', '.join(names)}{hint if 'mean' in hint else ''}")
+        near = "mean" in hint
+        if others and not near:
+            return None
+        raise ConfigError(f"{who}: no metric {wanted!r} is measured; there is {', '.join(names)}{hint if near else ''}")
     return chosen
 
 

@@ -16,7 +16,7 @@ from hookline.checkpoint.shards import PREFIX, split
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
 from hookline.engine.capture import capture
-from hookline.engine.metrics import DEFAULT_METRIC, Rule, Unasked, check_metric_name, choose_metric, rule_for
+from hookline.engine.metrics import DEFAULT_METRIC, Rule, Unasked, choose_metric, rule_for
 from hookline.engine.seams import Write
 from hookline.optim.averaging import average_buffers
 from hookline.optim.groups import param_groups
@@ -104,7 +104,7 @@ class CheckpointHook(BaseHook):
         if runner.is_main and runner.iter == 0 and not runner.resuming:
             self._tell_of_earlier_run(runner)
         for wanted in self._wanted_metrics():
-            chosen = check_metric_name(self.name, wanted, runner.evaluation.names(runner), DEFAULT_METRIC)
+            chosen = runner.evaluation.check_name(runner, self.name, wanted, DEFAULT_METRIC)
             if chosen is not None and wanted != "auto" and self._asked:
                 runner.logger.info("%s: %s is not measured, the best checkpoint is the one with the best %s", self.name, wanted, chosen)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
-from hookline.engine.metrics import better_when, check_metric_name
+from hookline.engine.metrics import better_when
 from hookline.errors import ConfigError
 
 WEIGHTS = ("state_dict", "ema_state_dict")
@@ -56,7 +56,7 @@ class EarlyStoppingHook(BaseHook):
 
     def before_train(self, runner: BaseRunner) -> None:
         names = runner.evaluation.names(runner)
-        check_metric_name(self.name, self.monitor, names)
+        runner.evaluation.check_name(runner, self.name, self.monitor)
         if not self._sign:  # only now: a name that is not measured is the greater mistake, and maybe why it tells nothing
             unsure = (
                 f" (and what a validation gives is not known before the first one: is there a {self.monitor!r}?)" if names is None else ""

@@ -10,7 +10,7 @@ import torch
 
 from hookline.data import DATASETS, make_loader, share_loaders
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.engine.metrics import DEFAULT_METRIC, Unasked, check_metric_name, choose_metric, rule_for
+from hookline.engine.metrics import DEFAULT_METRIC, Unasked, choose_metric, rule_for
 
 
 @HOOKS.register()
@@ -56,7 +56,7 @@ class EvalHook(BaseHook):
 
     def before_train(self, runner: BaseRunner) -> None:
         names = runner.evaluation.names(runner)
-        chosen = check_metric_name(self.name, self.metric, names, DEFAULT_METRIC)
+        chosen = runner.evaluation.check_name(runner, self.name, self.metric, DEFAULT_METRIC)
         if chosen is not None and (self._asked or names != [chosen]):  # of one there was nothing to choose
             missing = f"{self.metric} is not measured, " if self._asked and self.metric != "auto" else ""
             runner.logger.info("%s: %sthe best result is the one with the best %s", self.name, missing, chosen)

@@ -38,6 +38,8 @@ class ParamSchedulerHook(BaseHook):
 
     def before_train(self, runner: BaseRunner) -> None:
         self._on_metric = [scheduler for scheduler in each_scheduler(runner.scheduler) if follows_metric(scheduler)]
+        for scheduler in self._on_metric:
+            runner.evaluation.check_name(runner, self.name, getattr(scheduler, "monitor", self.monitor))
 
     def after_forward(self, runner: BaseRunner) -> None:
         runner.used_rates = learning_rates(runner.optimizer)  # noted before they change, so that the log shows what was used

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hookline.engine import BaseHook, BaseRunner
-from hookline.errors import suggest
+from hookline.errors import ConfigError, suggest
 from hookline.visual.canvas import Picture
 from hookline.visual.images import Scaling, find_scaling, to_rgb
 from hookline.visual.painter import finish_painting, painter_of
@@ -94,5 +94,5 @@ def matching(who: str, known: dict[str, Any], patterns: Collection[str]) -> dict
     """The modules whose names match any pattern, in the model's order; a pattern that matches none is a mistake."""
     for pattern in patterns:
         if not fnmatch.filter(known, pattern):
-            raise ValueError(f"{who}: no layer is named {pattern!r}{suggest(pattern, known)}")
+            raise ConfigError(f"{who}: no layer is named {pattern!r}{suggest(pattern, filter(None, known))}")
     return {name: module for name, module in known.items() if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)}

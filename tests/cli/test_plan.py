@@ -65,7 +65,7 @@ def test_the_table_shows_sites_hooks_and_sources(tmp_path: Path, capsys: pytest.
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[0][:2] == ["hook_order:", "nested"]
     first = next(index for index, line in enumerate(lines) if line[:1] == ["before_train_epoch"])
-    assert lines[first] == ["before_train_epoch", "1", "twin", "VERY_HIGH", "10", "(config)", "6", f"{config}:10"]
+    assert lines[first] == ["before_train_epoch", "1", "twin", "(IterTimerHook)", "VERY_HIGH", "10", "(config)", "6", f"{config}:10"]
     assert lines[first + 1] == ["2", "IterTimerHook", "LOW", "70", "(config)", "7", f"{config}:11"]
 
 
@@ -78,7 +78,7 @@ def test_a_hook_that_sets_its_own_priority_and_one_without_sites_are_told(
     assert main(["plan", write_config(tmp_path, f"  - {name}.Chooser\n  - {{type: {name}.Idle, name: lazy}}\n")]) == 0
     text = capsys.readouterr().out
     assert "33 (constructor)" in text
-    assert "at no site: lazy" in text
+    assert "at no site: lazy (Idle)" in text
 
 
 def test_planning_needs_no_data_and_makes_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,9 +93,10 @@ def test_a_broken_config_has_no_plan(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "config.yaml:10: hooks[1].type: unknown hook 'LogerHook'; did you mean 'LoggerHook'?" in capsys.readouterr().err
 
 
-def test_two_owners_of_a_site_have_a_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", write_config(tmp_path, "  - OptimizerHook\n  - OptimizerHook\n")]) == 2
-    assert "config.yaml:8: hooks: OptimizerHook_2 and OptimizerHook both own 'optimize'" in capsys.readouterr().err
+def test_two_owners_of_a_site_are_told_with_the_lines_of_both(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", write_config(tmp_path, "  - OptimizerHook\n  - {type: AmpOptimizerHook, name: half}\n")]) == 2
+    message = "config.yaml:11: hooks[2] half (AmpOptimizerHook): this and hooks[1] OptimizerHook (line 10) both own 'optimize'"
+    assert message in capsys.readouterr().err
 
 
 def train(tmp_path: Path, *overrides: str) -> Path:

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.utils.data import Dataset, IterableDataset
 
+from hookline.errors import ConfigError
 from hookline.hooks import BaseHook
 
 
@@ -63,3 +64,21 @@ class Measures(Numbers):
 class Regressor(Net):
     def forward(self, inputs: torch.Tensor) -> Any:
         return self.layers(inputs)
+
+
+@dataclass
+class Choosy(BaseHook):
+    """Looks at its own parameters only when training begins, and asks for nothing but the epoch."""
+
+    size: int
+    colour: str
+
+    def before_train(self, *, epoch: int) -> None:
+        if self.colour == "red":
+            raise ConfigError("there is no colour like that")
+        assert epoch // self.size == 0
+
+
+class Drawing(BaseHook):
+    def __init__(self) -> None:
+        self.drawn = torch.rand(()).item()

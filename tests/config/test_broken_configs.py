@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hookline.config import build, check, load_config
+from hookline.config import build, load_config
+from hookline.config.hooks import checked_hooks
 from hookline.errors import ConfigError
 from tests.config.broken_configs import GOOD, GOOD_JSON, GOOD_TOML, Broken, broken_cases, broken_configs
 
@@ -15,7 +16,7 @@ from tests.config.broken_configs import GOOD, GOOD_JSON, GOOD_TOML, Broken, brok
 def test_the_configs_are_good_before_they_are_broken(tmp_path: Path) -> None:
     for text, name in ((GOOD, "good.yaml"), (GOOD_JSON, "good.json"), (GOOD_TOML, "good.toml")):
         (tmp_path / name).write_text(text)
-        check(load_config(tmp_path / name))
+        checked_hooks(load_config(tmp_path / name))
 
 
 def test_there_are_more_than_a_hundred_and_no_two_are_called_the_same(tmp_path: Path) -> None:
@@ -43,7 +44,7 @@ def test_a_config_scrambled_at_random_is_good_or_refused_but_never_crashes(tmp_p
     path.write_text(text, encoding="utf-8")
     message = str(path)
     try:
-        check(load_config(path))
+        checked_hooks(load_config(path))
     except ConfigError as error:
         message = str(error)
     assert message.startswith(str(path))
@@ -52,7 +53,7 @@ def test_a_config_scrambled_at_random_is_good_or_refused_but_never_crashes(tmp_p
 def _fault(case: Broken) -> str | None:
     """What is wrong with the error of a broken config; None if nothing is."""
     try:
-        check(load_config(case.path, case.overrides))
+        checked_hooks(load_config(case.path, case.overrides))
     except ConfigError as error:
         message, problems = str(error), error.problems
     else:

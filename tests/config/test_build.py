@@ -183,3 +183,25 @@ def test_the_default_loss_refuses_targets_that_are_no_class_numbers(tmp_path: Pa
         hookline.Runner.from_config(load_config(config)).train()
     chosen = {**config, "training": {"epochs": 1, "metrics": [], "loss": "CrossEntropyLoss"}}  # as probabilities, if that is said
     assert hookline.Runner.from_config(load_config(chosen)).train().iter == 1
+
+
+@pytest.mark.parametrize("loss", ["MSELoss", "BCEWithLogitsLoss"])
+def test_a_loss_of_numbers_refuses_class_numbers_at_its_line(loss: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"work_dir: {tmp_path}/run\ndevice: cpu\nmodel: cnn\ndataset: digits\ntraining:\n  iters: 1\n  loss: {loss}\n")
+    with pytest.raises(ConfigError) as error:
+        hookline.Runner.from_config(path, ["loader.batch_size=10"]).train()
+    told = "compares number by number, and cannot with predictions [10, 10] and targets [10]: CrossEntropyLoss is for class numbers"
+    assert str(error.value) == f"{path}:7: training.loss {loss}: {told}"
+
+
+def test_a_loss_of_numbers_wants_a_target_for_each_prediction() -> None:
+    def loss_of(predictions: list[int], targets: list[int]) -> float:
+        return float(built(training={"epochs": 1, "loss": "mse"})["loss_fn"](torch.zeros(predictions), torch.ones(targets)))
+
+    assert loss_of([4, 2], [4, 2]) == 1.0
+    with pytest.warns(UserWarning, match="Using a target size"):
+        assert loss_of([4, 2], [4, 1]) == 1.0  # one target for all of a sample's predictions may be meant
+    for predictions, targets in (([4, 1], [4]), ([4], [4, 1]), ([4, 2], [4, 3])):  # the first two would compare all with all
+        with pytest.raises(ConfigError, match="compares number by number, and cannot with .*: give both the same shape"):
+            loss_of(predictions, targets)

@@ -106,6 +106,7 @@ def test_a_hook_that_was_dropped_can_be_taken_back(load: Any) -> None:
 @pytest.mark.parametrize(
     ("override", "message"),
     [
+        ("epochs=3", "epochs: unknown key 'epochs'; did you mean 'training.epochs'?"),
         ("training.epoch=3", "training.epoch: unknown key 'epoch'; did you mean 'epochs'?"),
         ("trianing.epochs=3", "did you mean 'training'?"),
         ("hooks.loger.interval=3", "there is no hook 'loger'; did you mean 'logger'?"),

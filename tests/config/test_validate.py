@@ -131,3 +131,41 @@ def test_a_huge_value_does_not_fill_the_screen() -> None:
 def test_a_hook_that_takes_anything_but_its_name_twice_is_refused() -> None:
     (found,) = problems(hooks=[{"type": "EvalHook", "name": "a"}, {"type": "LoggerHook", "name": "a"}])
     assert found == "hooks[1].name: the name 'a' is that of hooks[0] already"
+
+
+def test_a_key_that_belongs_into_a_section_is_told_so() -> None:
+    told = problems(epochs=3, batch_size=8, lr=0.1)
+    assert told == [
+        "epochs: unknown key; did you mean 'training.epochs'?",
+        "batch_size: unknown key; did you mean 'loader.batch_size'?",
+        "lr: unknown key; did you mean 'optimizer.lr'?",
+    ]
+
+
+def test_a_number_in_quotes_is_told_to_be_text() -> None:
+    hooks = [{"type": "LoggerHook", "interval": "2"}, {"type": "LoggerHook", "name": "x", "interval": "two"}]
+    seed, lr, interval, word = problems(seed="7", optimizer={"lr": "1e-3"}, hooks=hooks)
+    assert seed.endswith("got '7', which is text: leave out the quotes")
+    assert lr.endswith("got '1e-3', which is text: leave out the quotes")
+    assert interval.endswith("got '2', which is text: leave out the quotes")
+    assert word.endswith("got 'two'")
+
+
+def test_the_values_of_an_optimizer_are_judged_by_itself() -> None:
+    assert problems(optimizer={"type": "SGD", "momentum": -1}) == ["optimizer SGD: Invalid momentum value: -1"]
+    assert problems(optimizer={"type": "Adam", "betas": [2.0, 0.9]}, seed=-1)[0] == "optimizer Adam: Invalid beta parameter at index 0: 2.0"
+    assert problems(optimizer={"type": "SGD", "nesterov": True})[0].startswith("optimizer SGD: Nesterov momentum requires a momentum")
+
+
+def test_a_class_that_stands_where_its_type_should_is_told_how_to_be_written() -> None:
+    hooks = [{"EMAHook": {"momentum": 0.9}}, {"name": "LoggerHook", "interval": 2}, {"interval": 2}]
+    assert problems(hooks=hooks) == [
+        "hooks[0]: missing 'type': the name of a hook; did you mean 'type: EMAHook'?",
+        "hooks[1]: missing 'type': the name of a hook; did you mean 'type: LoggerHook'?",
+        "hooks[2]: missing 'type': the name of a hook",
+    ]
+
+
+def test_a_gpu_is_called_cuda() -> None:
+    assert problems(device="gpu") == ["device: must be 'auto' or a device of torch, got 'gpu'; did you mean 'cuda'?"]
+    assert problems(device="GPU:0")[0].endswith("did you mean 'cuda:0'?")

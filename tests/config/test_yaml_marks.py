@@ -87,6 +87,19 @@ def test_no_tag_is_followed(tag: str) -> None:
         read(f"a: 1\nb: {tag}")
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a:\n  b: 1\n   c: 2\n", "c.yaml:3: no key can stand here: is this line, or the one before it, indented as it should be"),
+        ("a:\n  b:1\n  c: 2\n", "c.yaml:3: no key can stand here: .* a space after each ':'"),
+        ("a:\n  - b: 1\n   c: 2\n", "c.yaml:3: this line is not indented like those that it belongs to, which begin on line 2"),
+    ],
+)
+def test_wrong_indentation_is_told_in_plain_words(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        read(text)
+
+
 TRICKY = "aé😀nul~tru 0123456789.eE+-_:#'\"{}[],&*!|>%@`?\\\n\t="
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(TRICKY, max_size=10)
 values = st.recursive(

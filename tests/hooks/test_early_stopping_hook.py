@@ -10,7 +10,7 @@ import torch
 from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.errors import ConfigError
-from hookline.hooks import EarlyStoppingHook, EMAHook, StopAtHook, build_hook
+from hookline.hooks import CheckpointHook, EarlyStoppingHook, EMAHook, EvalHook, StopAtHook, build_hook
 from tests.helpers import batches, make_runner, small_model
 
 
@@ -92,6 +92,21 @@ def test_a_name_that_does_not_tell_needs_a_mode_if_it_is_a_name_at_all(tmp_path)
     with pytest.raises(ConfigError, match=r"'quux' does not tell .* not known before the first one: is there a 'quux'\?\): set mode"):
         make_runner(tmp_path, EarlyStoppingHook(monitor="quux")).train()
     assert EarlyStoppingHook(monitor="quux", mode="max").mode == "max"
+
+
+def test_metrics_that_a_hook_of_ones_own_adds_may_be_monitored_and_judge_the_best(tmp_path):
+    class Judge(BaseHook):
+        priority = "LOWEST"  # the nearest to the validation: before those that read its results
+
+        def after_val_epoch(self, runner):
+            runner.metrics["wisdom"] = [0.1, 0.3, 0.2, 0.2, 0.2][runner.epoch]
+
+    judged = {"monitor": "wisdom", "mode": "max", "patience": 2}
+    hooks = [Judge(), EvalHook(), EarlyStoppingHook(**judged), CheckpointHook(best_metric="wisdom")]
+    runner = make_runner(tmp_path, *hooks, val_loader=batches(1), max_epochs=5)
+    runner.train()
+    assert runner.epoch == 4
+    assert (tmp_path / "best_wisdom.pth").exists()
 
 
 def test_only_what_beats_the_baseline_resets_the_patience(tmp_path):

@@ -104,8 +104,16 @@ def test_one_look_up_serves_all_names_of_a_metric(tmp_path):
 def test_a_wrong_name_is_found_before_training_and_lists_what_there_is(tmp_path, options):
     with pytest.raises(ConfigError, match=r"no metric 'acuracy' is measured; there is accuracy, val_loss; did you mean 'accuracy'\?"):
         train(tmp_path, EvalHook(**options))
+    parts = {"val_loader": batches(1), "metrics": build_metrics(["accuracy"])}
     with pytest.raises(ConfigError, match=r"CheckpointHook: no metric 'nonsense' is measured; there is accuracy, val_loss"):
-        train(tmp_path, EvalHook(), CheckpointHook(best_metric="nonsense"))
+        make_runner(tmp_path, EvalHook(), CheckpointHook(best_metric="nonsense"), **parts).train()
+
+
+def test_a_metric_that_a_hook_might_have_added_and_did_not_is_told_after_the_first_validation(tmp_path, caplog):
+    train(tmp_path, EvalHook(), CheckpointHook(best_metric="nonsense"))
+    assert [message for message in caplog.messages if "nonsense" in message] == [
+        "CheckpointHook: the validation gave no metric 'nonsense'; known: accuracy, val_loss"
+    ]
 
 
 def test_a_default_that_is_not_measured_gives_way_to_what_is_which_is_said_where_there_was_a_choice(tmp_path, caplog):

@@ -75,8 +75,13 @@ def test_reduce_on_plateau_follows_the_monitored_metric(tmp_path):
     before = runner.optimizer.param_groups[0]["lr"]
     runner.validate()
     assert runner.optimizer.param_groups[0]["lr"] == before
-    with pytest.raises(HooklineError, match="ReduceLROnPlateau follows 'val_lss': no metric 'val_lss'; did you mean 'val_loss'"):
-        run(tmp_path / "other", make, ParamSchedulerHook(monitor="val_lss"))
+    with pytest.raises(HooklineError, match="ReduceLROnPlateau follows 'never': no metric 'never'"):
+        run(tmp_path / "other", make, Script(), ParamSchedulerHook(monitor="never"))
+
+
+def test_a_monitored_metric_that_is_misspelt_is_told_before_training(tmp_path):
+    with pytest.raises(ConfigError, match="no metric 'val_lss' is measured; there is .*val_loss; did you mean 'val_loss'"):
+        run(tmp_path, STATEFUL["ReduceLROnPlateau"], ParamSchedulerHook(monitor="val_lss"))
 
 
 @pytest.mark.parametrize("order", ["nested", "flat"])
