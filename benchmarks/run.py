@@ -30,7 +30,7 @@ SUITE = {
     "ema": ["ema.py"],
     "importing": ["importing.py", "--rounds", "5"],
     "growth": ["growth.py", "--turns", "40", "--long"],
-    "pictures": ["pictures.py", "--rounds", "11"],
+    "pictures": ["pictures.py", "--rounds", "21"],
     "ddp": ["ddp.py", "--blocks", "200"],
 }
 PEERS = {
