@@ -47,7 +47,7 @@ def test_nobody_costs_less():
         assert contenders["Hookline"]["ratio"] < min(others.values()), key
 
 
-def test_idle_hooks_sites_imports_processes_and_wrapped_callbacks_cost_what_is_promised():
+def test_idle_hooks_sites_imports_processes_pictures_and_wrapped_callbacks_cost_what_is_promised():
     results = {name: content["results"] for name, content in FOUND.items()}
     for _, contenders in rows("typical"):
         idle = contenders.get(report.IDLE, {}).get("to_hookline", {"low": 1.0, "ratio": 1.0})
@@ -55,6 +55,9 @@ def test_idle_hooks_sites_imports_processes_and_wrapped_callbacks_cost_what_is_p
     assert results["dispatch"]["10"]["Hookline"]["ratio"] <= 1.15
     assert results["importing"]["import torch, hookline"]["ratio"] <= 1.15
     assert results["ddp"]["step"]["ratio"] <= 1.05
+    of_the_demo = {name: row["clock_ratio"] for name, row in results["pictures"].items() if name == "the demo's own" or "default" in name}
+    assert len(of_the_demo) == 3
+    assert max(of_the_demo.values()) <= 1.03
     assert all(row["more"] <= 3.0 for sites in results["foreign"].values() for row in sites.values())
 
 
