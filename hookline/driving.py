@@ -219,6 +219,7 @@ class Drive:
     def begin_validation(self) -> None:
         runner = self.runner
         self._evaluating = runner.evaluation._undo = ExitStack()
+        self._evaluating.enter_context(runner.events.evaluating())
         for call in (*runner.sites.before_val, *runner.sites.before_val_epoch):
             call(runner)
 

@@ -48,10 +48,23 @@ def put_state(runner: BaseRunner) -> None:
     """Record the learning rates of the step that was just taken, and the memory in use; nothing that would call for a report of its own."""
     events, before = runner.events, runner.events.recorded
     rates = runner.used_rates if runner.used_rates is not None else learning_rates(runner.optimizer)
-    events.put_scalars(rates, smoothing_hint=False)
+    events.put_scalars(rates if len(rates) < 2 else _telling(rates, events.latest()), smoothing_hint=False)
     if events.recorded_at(MEMORY) != runner.iter:
         events.put_scalar(MEMORY, memory_mb(runner.device), smoothing_hint=False)
     events.recorded = before
+
+
+def _telling(rates: Mapping[str, float], known: Mapping[str, float]) -> dict[str, float]:
+    """Learning rates without those of groups (`lr/1`) that repeat another one's; one that is known goes on, lest its last value stay."""
+    told: dict[str, float] = {}
+    seen: set[tuple[str, float]] = set()
+    for name, rate in rates.items():
+        optimizer = name.partition("/")[0]
+        repeated = name != optimizer in rates and (optimizer, float(rate)) in seen
+        if not repeated or name in known:
+            told[name] = rate
+        seen.add((optimizer, float(rate)))
+    return told
 
 
 def over_processes(world: World, scalars: Mapping[str, float]) -> Mapping[str, float]:
@@ -68,6 +81,11 @@ def _together(name: str) -> Callable[[list[float]], float]:
     if name.startswith(("time/", "throughput/")) and name.endswith("_per_s"):
         return sum
     return max if name in ("time", "data_time", "eta", MEMORY) or name.startswith(("time/", "memory/")) else fmean
+
+
+def results_of(runner: BaseRunner) -> dict[str, float]:
+    """What an evaluation gave: its metrics, and what hooks recorded in it."""
+    return {**runner.events.evaluated(), **runner.metrics}
 
 
 def epoch_of_report(runner: BaseRunner, done: int = 0) -> int:
@@ -132,11 +150,11 @@ class TrackerHook(BaseHook):
         if (runner.iter + 1) % self.interval == 0:
             self._report(runner, done=1)
 
-    def after_val_epoch(self, runner: BaseRunner) -> None:
-        self._write(runner, "val", dict(runner.metrics), runner.iter, epoch_of_report(runner))
+    def after_val(self, runner: BaseRunner) -> None:
+        self._write(runner, "val", results_of(runner), runner.iter, epoch_of_report(runner))
 
-    def after_test_epoch(self, runner: BaseRunner) -> None:
-        self._write(runner, "test", dict(runner.metrics), runner.iter, epoch_of_report(runner))
+    def after_test(self, runner: BaseRunner) -> None:
+        self._write(runner, "test", results_of(runner), runner.iter, epoch_of_report(runner))
 
     def after_train(self, runner: BaseRunner) -> None:
         if runner.events.recorded > self._reported if runner.world.size == 1 else runner.iter > self._since:

@@ -278,13 +278,13 @@ Ctrl-C or SIGTERM finishes the iteration, saves and stops; a second one stops at
     ),
     "ckpt": Command(
         "hookline.cli.ckpt",
-        "list, show, verify, publish, compare or import checkpoints",
+        "look at checkpoints and convert them: ls, show, verify, publish, diff, consolidate, import",
         """examples:
   hookline ckpt ls runs/digits                           names, epochs, sizes, metrics
   hookline ckpt show runs/digits/last.pth                what a file holds
   hookline ckpt verify runs/digits                       every checksum; exit code 1 if one is wrong
   hookline ckpt publish runs/digits/best_accuracy.pth    the weights alone (averaged ones if there are any)
-  hookline ckpt diff runs/a/last.pth runs/b/last.pth     what differs; exit code 1 if anything does
+  hookline ckpt diff runs/a/last.pth runs/b/last.pth     what differs, but for times and the like; exit code 1 if anything does
   hookline ckpt consolidate runs/large/last.pth          one file of a checkpoint whose parts were written by many processes
   hookline ckpt import old/epoch_12.pth -o runs/new/last.pth    a checkpoint of MMEngine or MMCV, to resume from or to load""",
         _ckpt,

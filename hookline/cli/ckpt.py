@@ -1,4 +1,4 @@
-"""`hookline ckpt`: list, show, verify, publish, compare, consolidate and import checkpoints."""
+"""`hookline ckpt`: ls, show, verify, publish, diff, consolidate and import."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 
-from hookline.checkpoint import CheckpointError, CheckpointStore, diff, load_whole, publish, write_checkpoint
+from hookline.checkpoint import CheckpointError, CheckpointStore, load_whole, publish, write_checkpoint
 from hookline.cli.arguments import UsageError
 from hookline.cli.output import print_json, print_table
 from hookline.errors import dotted
 from hookline.events.format import format_scalars
+from hookline.verify import LEFT_OUT, compare_checkpoints
 
 
 def run(args: argparse.Namespace) -> int:
@@ -106,9 +107,13 @@ def _import(args: argparse.Namespace, paths: list[Path]) -> int:
 
 
 def _diff(args: argparse.Namespace, paths: list[Path]) -> int:
-    differences = diff(*(load_whole(_file(path)) for path in paths))
-    print("\n".join(differences) if differences else "equal, bit for bit")
-    return 1 if differences else 0
+    parts = compare_checkpoints(*(load_whole(_file(path)) for path in paths))
+    width = max(map(len, parts), default=0)
+    for part, differences in parts.items():
+        for index, text in enumerate(differences or ["equal"]):
+            print(f"{'' if index else part:{width}}  {text}")
+    print(f"left out, for they differ between any two runs: {LEFT_OUT}")
+    return 1 if any(parts.values()) else 0
 
 
 def _store(directory: Path) -> CheckpointStore:

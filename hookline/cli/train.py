@@ -22,6 +22,7 @@ from hookline.dist import find_launch, started_before, tell_torchrun, torchrun_c
 from hookline.engine import Interrupted
 from hookline.errors import ConfigError, HooklineError, PeerFailed, Problem
 from hookline.events.format import format_scalars
+from hookline.hooks import LoggerHook
 from hookline.runner import Runner
 
 
@@ -118,8 +119,10 @@ def _save_config(runner: Runner, config: Config) -> None:
 
 
 def _report(runner: Runner, started: float) -> None:
-    seconds = time.monotonic() - started
-    rows = [("stopped", f"{runner.stop_reason}: {runner.epoch} epochs, {runner.iter} iterations, in {seconds:.1f} s")]
+    rows = []
+    if not any(isinstance(hook, LoggerHook) for hook in runner.hooks):  # which has said so
+        seconds = time.monotonic() - started
+        rows.append(("stopped", f"{runner.stop_reason}, after {runner.iter} iterations in {seconds:.1f} s"))
     if runner.metrics:
         rows.append(("last", format_scalars(runner.metrics)))
     for metric, best in runner.best.items():

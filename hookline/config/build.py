@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sized
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,12 +19,13 @@ from hookline.data import DATASETS, describe, make_loader
 from hookline.engine import seed_everything
 from hookline.engine.cost_report import DEFAULT_BUDGET
 from hookline.errors import ConfigError, Path, Problem
-from hookline.metrics import build_metrics
+from hookline.metrics import Metric, build_metrics
 from hookline.models import MODELS
 from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
 from hookline.optim.schedulers import build_schedulers
 from hookline.signature import fits, parameters
 
+OF_CLASSES = (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)  # losses whose targets are class numbers
 ELEMENTWISE = (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss, nn.BCELoss, nn.BCEWithLogitsLoss)
 
 
@@ -35,9 +37,11 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
     config = config if isinstance(config, Config) else load_config(config)
     hooks = checked_hooks(config)
     seed, training = _get(config, "seed", 0), config["training"]
-    metrics = _get(training, "metrics", DEFAULT_METRICS)
+    metrics = _get(training, "metrics", _default_metrics(training.get("loss")))
     with building(config, ("training", "metrics")):
-        metric_objects = build_metrics(list(metrics))
+        metric_objects = build_metrics(list(metrics), path=())
+    for index, metric in enumerate(metric_objects.values()):
+        _place(config, ("training", "metrics", index), metric)
     datasets = _build_datasets(config)
     loaders = {split: _build_loader(config, dataset, split, seed) for split, dataset in datasets.items()}
     seed_everything(seed)
@@ -76,41 +80,61 @@ def _get(config: Mapping[str, Any], key: str, default: Any) -> Any:
     return default if value is None else value
 
 
+def _default_metrics(loss: Any) -> Iterable[str]:
+    """Accuracy is for class numbers; with any other loss that is the only measure we know."""
+    cls = LOSSES.get(with_default(loss, DEFAULT_LOSS)["type"])
+    return DEFAULT_METRICS if isinstance(cls, type) and issubclass(cls, OF_CLASSES) else ()
+
+
 def _build_loss(config: Config, given: Any) -> Any:
     with building(config, ("training", "loss")):
         loss_fn = LOSSES.build(with_default(given, DEFAULT_LOSS))
     if given is None and isinstance(loss_fn, nn.Module):
         _ask_once(config, loss_fn, _unmeant)
-    elif type(loss_fn) in ELEMENTWISE:
+    if type(loss_fn) in ELEMENTWISE:
         _ask_once(config, loss_fn, _unlike)
+    elif type(loss_fn) in OF_CLASSES:
+        _ask_once(config, loss_fn, partial(_beyond, config))
     return loss_fn
 
 
-def _ask_once(config: Config, loss_fn: nn.Module, objection: Callable[[str, Tensor, Tensor], Problem | None]) -> None:
+def _ask_once(config: Config, loss_fn: nn.Module, objection: Callable[[Any, Tensor, Tensor], Problem | None]) -> None:
     """Have a loss refuse what it cannot have been meant for, at the first batch; the batches after it cost nothing."""
 
     def check(module: nn.Module, arguments: tuple[Any, ...]) -> None:
         asked.remove()
         if len(arguments) > 1 and all(isinstance(each, Tensor) for each in arguments[:2]):
-            problem = objection(type(module).__name__, *arguments[:2])
+            problem = objection(module, *arguments[:2])
             if problem is not None:
                 raise ConfigError(config.locate(problem))
 
     asked = loss_fn.register_forward_pre_hook(check)
 
 
-def _unmeant(loss: str, predictions: Tensor, targets: Tensor) -> Problem | None:
+def _unmeant(loss: nn.Module, predictions: Tensor, targets: Tensor) -> Problem | None:
     """Against the default loss, where the targets are no class numbers."""
     if not targets.is_floating_point():
         return None
     message = (
-        f"'loss' is not given, so it is {loss}, which wants class numbers; the targets are floats "
+        f"'loss' is not given, so it is {type(loss).__name__}, which wants class numbers; the targets are floats "
         f"{list(targets.shape)}: set training.loss, e.g. MSELoss"
     )
     return Problem(message, ("training",))
 
 
-def _unlike(loss: str, predictions: Tensor, targets: Tensor) -> Problem | None:
+def _beyond(config: Config, loss: nn.Module, predictions: Tensor, targets: Tensor) -> Problem | None:
+    """Against class numbers for which the model gives nothing; torch names neither, and on a GPU not even the line."""
+    if targets.is_floating_point() or predictions.ndim != targets.ndim + 1:
+        return None
+    classes, counted = predictions.shape[1 if targets.ndim else 0], targets[targets != getattr(loss, "ignore_index", -100)]
+    if not counted.numel() or (highest := int(counted.max())) < classes:
+        return None
+    message = f"gives {classes} classes, and there is a target {highest}: targets must be 0 to {classes - 1}"
+    path: Path = ("model", "num_classes") if config.at(("model", "num_classes")) is not None else ("model",)
+    return Problem(message, path, where="model")
+
+
+def _unlike(loss: nn.Module, predictions: Tensor, targets: Tensor) -> Problem | None:
     """Against a loss that compares number by number, where each prediction has not its own target; torch may go on with all pairs."""
     classes = not targets.is_floating_point() and predictions.ndim == targets.ndim + 1
     sizes = zip(targets.shape[::-1], predictions.shape[::-1], strict=False)
@@ -118,7 +142,24 @@ def _unlike(loss: str, predictions: Tensor, targets: Tensor) -> Problem | None:
         return None
     advice = "CrossEntropyLoss is for class numbers" if classes else "give both the same shape"
     shapes = f"predictions {list(predictions.shape)} and targets {list(targets.shape)}"
-    return Problem(f"compares number by number, and cannot with {shapes}: {advice}", ("training", "loss"), where=f"training.loss {loss}")
+    where = f"training.loss {type(loss).__name__}"
+    return Problem(f"compares number by number, and cannot with {shapes}: {advice}", ("training", "loss"), where=where)
+
+
+def _place(config: Config, path: Path, metric: Metric) -> None:
+    """Have a metric of ours tell at its place what it cannot measure, which the first batch shows; a user's own has its own lines."""
+    if not type(metric).__module__.startswith("hookline.metrics."):
+        return
+    update = metric.update
+
+    def first(preds: Any, targets: Any) -> None:
+        try:
+            update(preds, targets)
+        except (ValueError, RuntimeError) as error:
+            raise ConfigError(config.locate(Problem(str(error), path))) from error
+        delattr(metric, "update")  # from now on it is the class's own again
+
+    setattr(metric, "update", first)  # noqa: B010  # mypy knows it as a method
 
 
 def _build_datasets(config: Config) -> dict[str, Dataset[Any]]:

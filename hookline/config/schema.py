@@ -41,7 +41,7 @@ TOP_LEVEL: dict[str, Any] = {
     "drop_hooks": list[str],
 }
 TRAINING: dict[str, Any] = {"epochs": int, "iters": int, "loss": COMPONENT, "metrics": list[COMPONENT]}
-LOADER = {*OWN, *PASSED_ON} - {"seed", "collate_fn", "worker_init_fn"}  # the seed is the run's; functions are for code
+LOADER = {*OWN, *PASSED_ON} - {"seed", "worker_init_fn"}  # the seed is the run's; what workers begin with is for code
 COMPONENTS: tuple[Path, ...] = (("model",), ("dataset",), ("optimizer",), ("scheduler",), ("training", "loss"))
 
 

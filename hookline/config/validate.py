@@ -14,12 +14,12 @@ import torch
 
 from hookline.config.components import as_component, check_component, failure, misspelt_keys, split_parameter, titled, with_default
 from hookline.config.load import load_config
-from hookline.config.modules import nearest_module
+from hookline.config.modules import explained, nearest_module
 from hookline.config.places import Config
 from hookline.config.schedules import check_policy, check_scheduler
 from hookline.config.schema import DEFAULT_LOSS, DEFAULT_OPTIMIZER, LOADER, REQUIRED, SPLITS, TOP_LEVEL, TRAINING, suggest_key
 from hookline.data import DATASETS, DataInfo
-from hookline.data.options import check_loader
+from hookline.data.options import check_loader, find_function
 from hookline.dist import World, choose_strategy
 from hookline.engine import HOOKS
 from hookline.engine.cost_report import as_share
@@ -134,11 +134,26 @@ def _check_loader(value: dict[str, Any]) -> list[Problem]:
 
 def _check_options(own: dict[str, Any], common: dict[str, Any], path: Path, known: Iterable[str]) -> list[Problem]:
     problems = [Problem(f"unknown key{suggest(str(key), known)}", (*path, key)) for key in own if key not in LOADER]
-    options = {key: item for key, item in {**common, **own}.items() if key in LOADER and item is not None}
+    problems += _check_collate(own.get("collate_fn"), (*path, "collate_fn"))
+    options = {key: item for key, item in {**common, **own}.items() if key in LOADER and key != "collate_fn" and item is not None}
     for problem in check_loader(options):
         if problem.path[0] in own:
             problems.append(replace(problem.below(*path), message=problem.message.removeprefix("loader: "), where=dotted(path)))
     return problems
+
+
+def _check_collate(value: Any, path: Path) -> list[Problem]:
+    if value is None:
+        return []
+    if not isinstance(value, str):  # a function itself could be neither saved nor shown
+        return [Problem(f"must be the dotted path of a function, got {value!r}", path)]
+    try:
+        find_function(value)
+    except ConfigError as error:
+        return [explained(Problem(str(error), path), value)]
+    except Exception as error:  # the user's own module fails while it is imported
+        return [Problem(f"cannot import {value!r}: {failure(error)}", path)]
+    return []
 
 
 def _check_optimizer(value: Any) -> list[Problem]:
@@ -172,11 +187,21 @@ def _check_training(value: dict[str, Any]) -> list[Problem]:
     for key in lengths:
         problems += _at_least(1, given[key], ("training", key))
     if fits(given.get("loss"), TRAINING["loss"]):
-        problems += check_component(LOSSES, given["loss"], ("training", "loss"), default=DEFAULT_LOSS)
+        problems += _check_loss(given["loss"])
     if fits(given.get("metrics"), TRAINING["metrics"]):
         for index, metric in enumerate(given["metrics"]):
             problems += _check_metric(metric, ("training", "metrics", index))
     return problems
+
+
+def _check_loss(value: Any) -> list[Problem]:
+    path: Path = ("training", "loss")
+    problems = check_component(LOSSES, value, path, default=DEFAULT_LOSS)
+    given = with_default(value, DEFAULT_LOSS)
+    smoothing = given.get("label_smoothing")
+    if problems or smoothing is None or LOSSES.get(given["type"]) is not torch.nn.CrossEntropyLoss or 0 <= smoothing <= 1:
+        return problems
+    return [Problem(f"must lie between 0 and 1, got {smoothing!r}", (*path, "label_smoothing"))]  # torch finds out in the first batch
 
 
 def _check_metric(value: Any, path: Path) -> list[Problem]:

@@ -22,7 +22,7 @@ from torch.utils.data import (
 from torch.utils.data.distributed import DistributedSampler
 
 from hookline.data.fetch import Fetch
-from hookline.data.options import check_loader
+from hookline.data.options import check_loader, find_function
 from hookline.data.sampler import EpochSampler
 from hookline.data.seeding import epoch_key
 from hookline.errors import ConfigError
@@ -40,11 +40,13 @@ def make_loader(
     world_size: int = 1,
     **options: Any,
 ) -> ResumableLoader | StreamLoader:
-    """A loader whose batches depend on (seed, epoch) alone; `options` go to torch's DataLoader."""
+    """A loader whose batches depend on (seed, epoch) alone; `options` go to torch's DataLoader, `collate_fn` also as a dotted path."""
     own = {"batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers, "seed": seed, "drop_last": drop_last}
     problems = check_loader({**own, **options})
     if problems:
         raise ConfigError(problems)
+    if options.get("collate_fn") is not None:
+        options["collate_fn"] = find_function(options["collate_fn"])
     if isinstance(dataset, IterableDataset):
         if shuffle:
             raise ConfigError("loader: 'shuffle' must be false for an IterableDataset, which gives its samples in its own order")

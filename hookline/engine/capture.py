@@ -104,16 +104,23 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
 
 @contextmanager
 def moment_of(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> Iterator[None]:
-    """Count as a checkpoint does while its weights are evaluated; a training that follows begins at its own beginning."""
-    meta, before = checkpoint.get("meta"), {name: getattr(runner, name) for name in ("best", *COUNTERS)}
+    """Count as a checkpoint does while its weights are evaluated; a training that follows begins at its own beginning.
+
+    After whole epochs that is as in the training's own validation of these weights, when the last of them is not yet counted.
+    """
+    meta, best, before = checkpoint.get("meta"), dict(runner.best), {name: getattr(runner, name) for name in COUNTERS}
     place = {name: meta[name] for name in COUNTERS if name in meta} if isinstance(meta, Mapping) else {}
     try:
-        for name, value in {"best": dict(runner.best), **place}.items():
+        for name, value in place.items():
             setattr(runner, name, value)
+        if runner.epoch and not runner.inner_iter:
+            runner.epoch, runner.inner_iter = runner.epoch - 1, runner.epoch_length or 1
         yield
     finally:
         for name, value in before.items():
             setattr(runner, name, value)
+        if checkpoint:  # what is the best of other weights is not this run's
+            runner.best = best
 
 
 def _tell_changes(runner: BaseRunner, meta: Mapping[str, Any]) -> None:

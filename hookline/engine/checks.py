@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from torch import nn
 from torch.utils.data import Dataset, IterableDataset
 
 from hookline.errors import HooklineError
@@ -21,7 +22,21 @@ def check_trainable(runner: BaseRunner) -> None:
         raise HooklineError("how long to train? pass max_epochs=… or max_iters=…")
     for name in ("train_loader", "val_loader"):
         check_batches(name, getattr(runner, name))
+    _check_loss(runner.loss_fn)
     _check_steps(runner)
+
+
+def check_parts(runner: BaseRunner) -> None:
+    """HooklineError if a validation would fail, and warnings of what is for nothing; for after `before_run`, where hooks bring parts."""
+    model = runner.model
+    if runner.val_loader is not None and runner.evaluation.test_fn is None and not hasattr(model, "val_step") and not _has_forward(model):
+        raise HooklineError(
+            f"{type(model).__name__} has neither val_step nor forward, so it cannot be evaluated on the val_loader: "
+            f"give it a val_step(batch), or leave the val_loader out"
+        )
+    if runner.is_main:
+        _tell_foreign_optimizers(runner)
+        _tell_unmeasured(runner)
 
 
 def check_batches(name: str, loader: Any) -> None:
@@ -32,6 +47,41 @@ def check_batches(name: str, loader: Any) -> None:
                 f"{name} is a Dataset ({type(each).__name__}), which gives single samples: "
                 f"make_loader(dataset, batch_size=…) or a DataLoader gives batches"
             )
+
+
+def _check_loss(loss_fn: Any) -> None:
+    if isinstance(loss_fn, type):
+        raise HooklineError(f"loss_fn: {loss_fn.__name__} is a class; pass an object: {loss_fn.__name__}()")
+    if loss_fn is not None and not callable(loss_fn):
+        hint = "; names are for configs" if isinstance(loss_fn, str) else ""
+        raise HooklineError(
+            f"loss_fn must be a function of predictions and targets, such as nn.MSELoss() or nn.CrossEntropyLoss(), got {loss_fn!r}{hint}"
+        )
+
+
+def _has_forward(model: nn.Module) -> bool:
+    return getattr(model.forward, "__func__", None) is not nn.Module.forward
+
+
+def _tell_foreign_optimizers(runner: BaseRunner) -> None:
+    """Warn of optimizers made for another model. Wrapped, sharded and compiled models have the parameters that their optimizer has."""
+    modules = [part for part in (runner.model, runner.loss_fn) if isinstance(part, nn.Module)]
+    known = {id(parameter) for module in modules for parameter in module.parameters()}
+    optimizers = runner.optimizer if isinstance(runner.optimizer, Mapping) else {"": runner.optimizer}
+    for name, optimizer in optimizers.items():
+        if optimizer is not None and not any(id(parameter) in known for group in optimizer.param_groups for parameter in group["params"]):
+            runner.logger.warning(
+                "the optimizer%s has no parameter of the model (%s) and will not change it: was it made for another one?",
+                f" {name!r}" if name else "",
+                type(runner.model).__name__,
+            )
+
+
+def _tell_unmeasured(runner: BaseRunner) -> None:
+    if runner.metric_objects and runner.val_loader is None and runner.test_loader is None:
+        runner.logger.warning(
+            "there is neither a val_loader nor a test_loader, so these metrics are never measured: %s", ", ".join(runner.metric_objects)
+        )
 
 
 def _check_steps(runner: BaseRunner) -> None:

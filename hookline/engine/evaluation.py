@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from hookline.dist import World
-from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers, batch_size, check_metric_name
+from hookline.engine.judging import Judging
+from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers, batch_size
 from hookline.engine.shares import gather_in_order, mean_over, shared, syncs_itself
 from hookline.engine.step import compared
-from hookline.errors import HooklineError, add_note, suggest
+from hookline.errors import HooklineError, add_note
 from hookline.signature import parameters
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ TestFunction = Callable[[torch.nn.Module, Any], Any]
 
 
 @dataclass
-class Evaluation:
+class Evaluation(Judging):
     """How a runner evaluates; hooks may set it."""
 
     test_fn: TestFunction | None = None  # takes the model and a loader, instead of our own pass over the batches
     efficient_test: bool = False  # keep no predictions, even for a data set that judges them itself (`evaluate`)
     sync_buffers: bool = True  # of several processes: all evaluate with the main one's batch norm statistics
-    _awaited: list[tuple[str, str]] = field(default_factory=list, repr=False)  # who goes by which metric; told if no validation gives it
+    set_name: str = ""  # of several sets, the one that is being evaluated
     _undo: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def undo_with(self, function: Callable[[], object]) -> None:
@@ -45,27 +46,11 @@ class Evaluation:
             return None
         return [_full_name(name, key, "val") for name in loaders for key in (*runner.metric_objects, "val_loss")]
 
-    def check_name(self, runner: BaseRunner, who: str, wanted: str, default: str | None = None) -> str | None:
-        """Refuse a metric that no validation will give; the one chosen instead of a default that is not measured."""
-        at_work = [hook for site in ("after_val_iter", "after_val_epoch") for hook in runner.sites.plan.get(site, ())]
-        others = any(not type(hook).__module__.startswith("hookline.hooks.") for hook in at_work)
-        if wanted != "auto" and wanted != default:
-            self._awaited.append((who, wanted))
-        return check_metric_name(who, wanted, self.names(runner), default, others)
-
-    def tell_missing(self, runner: BaseRunner) -> None:
-        """After the first validation: who waits for a metric that it did not give, and that nobody has added."""
-        awaited, self._awaited = self._awaited, []
-        for who, wanted in awaited:
-            if wanted not in runner.metrics:
-                hint = suggest(wanted, runner.metrics)
-                runner.logger.warning("%s: the validation gave no metric %r%s", who, wanted, hint)
-
 
 def evaluate(runner: BaseRunner, mode: Mode) -> Metrics:
     """One pass over the validation or test data; training mode, batch and outputs are as before when it is over."""
     sites = runner.sites
-    with ExitStack() as runner.evaluation._undo:
+    with ExitStack() as runner.evaluation._undo, runner.events.evaluating():
         runner.evaluation.undo_with(_keeping(runner))
         for call in sites.before_val if mode == "val" else sites.before_test:
             call(runner)
@@ -107,6 +92,7 @@ def _epoch(runner: BaseRunner, mode: Mode) -> Metrics:
     if runner.evaluation.sync_buffers:
         runner.world.broadcast_buffers(runner.model.buffers())
     for name, loader in loaders.items():
+        runner.evaluation.set_name = name
         measured = as_numbers(_measure(runner, mode, loader))
         results.update({_full_name(name, key, mode): value for key, value in measured.items()})
     runner.metrics = Metrics(results)

@@ -22,6 +22,7 @@ class Unasked(str):
 
 
 DEFAULT_METRIC = Unasked("accuracy")
+DEFAULT_RULE: Any = Unasked("greater")
 
 
 class Metric(Protocol):

@@ -48,7 +48,8 @@ def where(runner: BaseRunner, thread: int) -> Callable[[BaseException | None], P
         inner = next((frame.f_code.co_filename for frame, _ in frames if not frame.f_code.co_filename.endswith(THROUGH)), "")
         progress = [runner.iter, runner.epoch, runner.batch_idx, runner.optimizer_steps]
         sites = [site for frame, _ in frames if (site := _hook_at(frame, runner).rpartition(" at ")[2])]
-        when = (moment(runner, sites, frames) or "before the first iteration") if runner.mode == "train" else str(runner.mode)
+        mode = getattr(runner, "mode", "train")  # runners of other frameworks' kind have none
+        when = (moment(runner, sites, frames) or "before the first iteration") if mode == "train" else mode
         return Place(progress, f"{when}{_doing(frames, runner)}", any(part in inner for part in WAITING), _lines(frames, runner))
 
     return place

@@ -7,7 +7,6 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from hookline.dist import connect
 from hookline.engine.agreement import SharedSeam
 from hookline.engine.capture import load_weights, moment_of, of_this_process, restore, restore_hooks, restore_rng, tell_epoch
 from hookline.engine.changes import configured
-from hookline.engine.checks import check_batches, check_trainable
+from hookline.engine.checks import check_batches, check_parts, check_trainable
 from hookline.engine.cost_report import DEFAULT_BUDGET, as_share, check_budget, report
 from hookline.engine.dispatch import Order
 from hookline.engine.environment import pick_device, seed_everything
@@ -136,6 +135,7 @@ class BaseRunner(HookHost):
             self.costs.start(self)
             for call in sites.before_run:
                 call(self)
+            check_parts(self)
             self._load()
             self._tell_what_cannot_resume()
             self.parallel.begin_training(self.epoch_length, order_seed(self.train_loader))
@@ -271,7 +271,7 @@ class BaseRunner(HookHost):
             for call in self.sites.before_run:
                 call(self)
             checkpoint = self._read(self.load_from) if self.load_from is not None and self.iter == 0 else None
-            with nullcontext() if checkpoint is None else moment_of(self, checkpoint):
+            with moment_of(self, checkpoint or {}):
                 if checkpoint is not None:
                     self.load_weights(checkpoint)
                 metrics = evaluate(self, mode)
@@ -291,7 +291,10 @@ class BaseRunner(HookHost):
                 self.load_weights(self._read(self.load_from))
             return
         self.continue_from(checkpoint)
-        self.logger.info("resumed at epoch %d, iteration %d", self.epoch + 1, self.iter)
+        if self.is_finished():
+            self.logger.info("this run is finished already: it has %s", self._natural_end())
+        else:
+            self.logger.info("resumed at epoch %d, iteration %d", self.epoch + 1, self.iter)
 
     def _newest(self) -> dict[str, Any] | None:
         """The newest good checkpoint; the main process chooses for all."""

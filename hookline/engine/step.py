@@ -38,7 +38,11 @@ def make_step(runner: BaseRunner, method: str) -> Step:
 def _supervised(model: torch.nn.Module, loss_fn: Callable[[Any, Any], torch.Tensor]) -> Step:
     def step(batch: Any) -> Outputs:
         inputs, targets = batch if type(batch) in (list, tuple) and len(batch) == 2 else unpack(batch)
-        predictions = model(inputs)
+        try:
+            predictions = model(inputs)
+        except Exception as error:
+            add_note(error, f"hookline: the model got {_contents(inputs)}")
+            raise
         try:
             loss = loss_fn(predictions, targets)
         except Exception as error:
@@ -60,8 +64,10 @@ def _self_scoring(model: torch.nn.Module, forward: Callable[..., Any], required:
     def step(batch: Any) -> Outputs:
         try:
             result = model(**batch) if isinstance(batch, Mapping) else model(*batch) if isinstance(batch, (list, tuple)) else model(batch)
-        except TypeError as error:
-            _check_takes(forward, batch, error)
+        except Exception as error:
+            if isinstance(error, TypeError):
+                _check_takes(forward, batch, error)
+            add_note(error, f"hookline: the model got {_contents(batch)}")
             raise
         if isinstance(result, torch.Tensor) and result.ndim == 0:
             result = {"loss": result}
@@ -118,13 +124,34 @@ def unpack(batch: Any) -> tuple[Any, Any]:
 
 def compared(predictions: Any, targets: Any) -> str:
     """What was to be compared, by its shape, for the message of an error."""
-    return f"predictions {_shape(predictions)} and targets {_shape(targets)}"
+    given = {"predictions": predictions, "targets": targets}
+    return " and ".join(f"{name} {'' if isinstance(value, torch.Tensor) else 'that are '}{_part(value)}" for name, value in given.items())
 
 
-def _shape(value: Any) -> str:
+def wrong_loss(loss: Any) -> str | None:
+    """What is wrong with a loss to go backward from, for the message of an error; None if nothing is."""
+    if isinstance(loss, torch.Tensor) and loss.numel() == 1 and loss.requires_grad:
+        return None
+    tensor = isinstance(loss, torch.Tensor)
+    what = f"a tensor {_part(loss)}{'' if loss.requires_grad else ' without grad'}" if tensor else _part(loss)
+    return f"the loss is {what}, and must be a tensor with one element that requires grad"
+
+
+def _contents(value: Any) -> str:
+    """A value with the shapes of the tensors in it, for the message of an error."""
+    if isinstance(value, Mapping):
+        head, parts = "a dict", [f"{key!r} {_part(item)}" for key, item in value.items()]
+    elif isinstance(value, (list, tuple)):
+        head, parts = _brief(value), [_part(item) for item in value]
+    else:
+        return _part(value)
+    return f"{head}: {', '.join(parts[:4])}{', …' if len(parts) > 4 else ''}" if parts else _brief(value)
+
+
+def _part(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"{list(value.shape)} ({str(value.dtype).removeprefix('torch.')})"
-    return f"that are {_brief(value)}"
+    return _brief(value)
 
 
 def _brief(value: Any) -> str:

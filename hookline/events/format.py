@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 
 from hookline.events.logs import escaped
 
 MEMORY = "system/memory_mb"
 SHOWN_LAST = ("time", "data_time", "eta", MEMORY)  # after what people look for first
+GROUP_RATE = re.compile(r"lr(_[^/]*)?/")  # the learning rate of a parameter group
+MOST_RATES = 4  # with a rate for each layer a line would hold nothing else
 
 
 def format_scalars(scalars: Mapping[str, float]) -> str:
@@ -18,8 +21,10 @@ def format_scalars(scalars: Mapping[str, float]) -> str:
 
 
 def for_lines(scalars: Mapping[str, float]) -> dict[str, float]:
-    """What of a training interval belongs in a line: `system/cpu` and its like are for curves."""
-    return {name: value for name, value in scalars.items() if "/" not in name or name == MEMORY}
+    """What of a training interval belongs in a line: `system/cpu` and its like are for curves, a few groups' learning rates are not."""
+    rates = [name for name in scalars if GROUP_RATE.match(name)]
+    kept = {MEMORY, *(rates if len(rates) <= MOST_RATES else ())}
+    return {name: value for name, value in scalars.items() if "/" not in name or name in kept}
 
 
 def format_value(name: str, value: float) -> str:

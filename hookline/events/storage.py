@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from statistics import fmean
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -58,6 +60,7 @@ class EventStorage:
         self.recorded = 0  # how many scalars so far; whoever reports them can tell whether there are new ones
         self.listeners: list[Any] = []  # writers that take records as they come
         self.sources: list[Callable[[], object]] = []  # called before anything is read: hooks that record many values at a time
+        self._apart: dict[str, tuple[bool, list[Any]]] = {}  # what was recorded in the last evaluation, and whether it is smoothed
 
     def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
         """Record a number or a tensor of one; without smoothing its latest value is shown instead of a mean.
@@ -84,6 +87,22 @@ class EventStorage:
         """Record several at once, from a mapping or by keyword."""
         for name, value in {**(scalars or {}), **more}.items():
             self.put_scalar(name, value, smoothing_hint)
+
+    @contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Keep what is recorded meanwhile apart: it belongs to the results of an evaluation, and not to the means of training."""
+        self._apart = {}
+        self.put_scalar = self._put_apart  # type: ignore[method-assign]  # so that to ask costs training nothing
+        try:
+            yield
+        finally:
+            del self.put_scalar
+
+    def evaluated(self) -> dict[str, float]:
+        """What was recorded in the last evaluation, or the current one: each scalar's mean over it, or its last value."""
+        for _, values in self._apart.values():
+            values[:] = [float(value) for value in values]
+        return {name: fmean(values) if smoothed else values[-1] for name, (smoothed, values) in self._apart.items()}
 
     def put_history(self, name: str, values: Iterable[float], moments: Iterable[Moment]) -> None:
         """Record what was noted in the meantime: numbers, each with the iteration, epoch and wall time that it belongs to."""
@@ -134,7 +153,8 @@ class EventStorage:
     def latest(self) -> dict[str, float]:
         """The last value of each scalar."""
         self.flush()
-        return {name: series.window[-1] for name, series in self._series.items() if series.window}
+        of_training = {name: series.window[-1] for name, series in self._series.items() if series.window}
+        return of_training | {name: float(values[-1]) for name, (_, values) in self._apart.items()}
 
     def history(self, name: str) -> list[Scalar]:
         """The last values of a scalar that this process has recorded, each with iteration, epoch and wall time."""
@@ -181,6 +201,9 @@ class EventStorage:
         self.losses_of = -1
         for name, saved in state.items():
             self._new_series(name, saved["smoothed"]).load_state_dict(saved)
+
+    def _put_apart(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
+        self._apart.setdefault(name, (smoothing_hint, []))[1].append(_checked(name, value))
 
     def _ask(self) -> None:
         for source in self.sources:

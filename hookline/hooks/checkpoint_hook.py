@@ -16,7 +16,7 @@ from hookline.checkpoint.shards import PREFIX, split
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
 from hookline.engine.capture import capture
-from hookline.engine.metrics import DEFAULT_METRIC, Rule, Unasked, choose_metric, rule_for
+from hookline.engine.metrics import DEFAULT_METRIC, DEFAULT_RULE, Rule, Unasked, choose_metric
 from hookline.engine.seams import Write
 from hookline.optim.averaging import average_buffers
 from hookline.optim.groups import param_groups
@@ -46,7 +46,7 @@ class CheckpointHook(BaseHook):
     save_last: bool = True
     save_best: bool | str | list[str] = True
     best_metric: str = DEFAULT_METRIC
-    rule: Rule = "greater"
+    rule: Rule = DEFAULT_RULE
     out_dir: str | None = None
     filename_tmpl: str = EPOCH_TEMPLATE
     save_begin: int = 0
@@ -103,8 +103,9 @@ class CheckpointHook(BaseHook):
     def before_train(self, runner: BaseRunner) -> None:
         if runner.is_main and runner.iter == 0 and not runner.resuming:
             self._tell_of_earlier_run(runner)
-        for wanted in self._wanted_metrics():
+        for wanted in self._wanted_metrics(runner):
             chosen = runner.evaluation.check_name(runner, self.name, wanted, DEFAULT_METRIC)
+            runner.evaluation.set_rule(runner, self.name, wanted, self.rule, self.greater_keys or (), self.less_keys or ())
             if chosen is not None and wanted != "auto" and self._asked:
                 runner.logger.info("%s: %s is not measured, the best checkpoint is the one with the best %s", self.name, wanted, chosen)
 
@@ -171,6 +172,8 @@ class CheckpointHook(BaseHook):
             runner.request_save()
 
     def _write(self, checkpoint: dict[str, Any]) -> None:
+        if not self._due and self._number is None:
+            return  # asked for by a signal in the middle of the last save, which had it
         names, self._due = self._due, []
         runner = self.runner
         if self._number is not None:  # a save that waited for the optimizer step holds a later iteration than it was asked for at
@@ -229,13 +232,13 @@ class CheckpointHook(BaseHook):
         self.kept = self.kept[max(count, 0) :]
 
     def _best_metrics(self, runner: BaseRunner) -> list[tuple[str, Rule]]:
-        names = [choose_metric(wanted, runner.metrics, DEFAULT_METRIC) for wanted in self._wanted_metrics()]
-        keys = self.greater_keys or [], self.less_keys or []
-        return [(name, rule_for(name, self.rule, *keys)) for name in names if name is not None]
+        names = [choose_metric(wanted, runner.metrics, DEFAULT_METRIC) for wanted in self._wanted_metrics(runner)]
+        return [(name, runner.evaluation.rule_of(runner, name, self.rule)) for name in names if name is not None]
 
-    def _wanted_metrics(self) -> list[str]:
+    def _wanted_metrics(self, runner: BaseRunner) -> list[str]:
         if isinstance(self.save_best, bool):
-            return [self.best_metric] if self.save_best else []
+            named = self.best_metric if self._asked else runner.evaluation.best_metric or self.best_metric
+            return [named] if self.save_best else []
         return [self.save_best] if isinstance(self.save_best, str) else self.save_best
 
 

@@ -10,7 +10,7 @@ import torch
 
 from hookline.data import DATASETS, make_loader, share_loaders
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.engine.metrics import DEFAULT_METRIC, Unasked, choose_metric, rule_for
+from hookline.engine.metrics import DEFAULT_METRIC, DEFAULT_RULE, Unasked, choose_metric
 
 
 @HOOKS.register()
@@ -31,7 +31,7 @@ class EvalHook(BaseHook):
     start: int = 0
     save_best: bool | str = True
     metric: str = DEFAULT_METRIC
-    rule: Literal["greater", "less"] = "greater"
+    rule: Literal["greater", "less"] = DEFAULT_RULE
     efficient_test: bool = False
     test_fn: Callable[[torch.nn.Module, Any], Any] | None = None
 
@@ -53,13 +53,17 @@ class EvalHook(BaseHook):
         if self.dataloader is not None:
             runner.val_loader = share_loaders(self.dataloader, runner.world.rank, runner.world.size)
         runner.evaluation.test_fn, runner.evaluation.efficient_test = self.test_fn, self.efficient_test
+        if self._asked:
+            runner.evaluation.best_metric = self.metric
 
     def before_train(self, runner: BaseRunner) -> None:
         names = runner.evaluation.names(runner)
         chosen = runner.evaluation.check_name(runner, self.name, self.metric, DEFAULT_METRIC)
+        runner.evaluation.set_rule(runner, self.name, self.metric, self.rule)
         if chosen is not None and (self._asked or names != [chosen]):  # of one there was nothing to choose
             missing = f"{self.metric} is not measured, " if self._asked and self.metric != "auto" else ""
-            runner.logger.info("%s: %sthe best result is the one with the best %s", self.name, missing, chosen)
+            best = "highest" if runner.evaluation.rule_of(runner, chosen, self.rule) == "greater" else "lowest"
+            runner.logger.info("%s: %sthe best result is the one with the %s %s", self.name, missing, best, chosen)
         position = runner.epoch if self.by_epoch else runner.iter
         if self.start and position >= self.start and not runner.is_finished():
             runner.request_validate()
@@ -74,7 +78,9 @@ class EvalHook(BaseHook):
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
         metric = choose_metric(self.metric, runner.metrics, DEFAULT_METRIC)
-        if metric is not None and runner.improved(metric, rule_for(metric, self.rule)) and self.save_best and runner.saver is not None:
+        if metric is None or not runner.improved(metric, runner.evaluation.rule_of(runner, metric, self.rule)):
+            return
+        if self.save_best and runner.saver is not None:
             runner.request_save(f"best_{metric}")
 
 

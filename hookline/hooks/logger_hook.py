@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,7 @@ from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.logs import log_file
-from hookline.tracking import begins_anew, epoch_of_report, over_processes, put_losses, put_state
+from hookline.tracking import begins_anew, epoch_of_report, over_processes, put_losses, put_state, results_of
 
 LOG = "log.jsonl"
 
@@ -81,10 +82,10 @@ class LoggerHook(BaseHook):
         if self.by_epoch and rest and (whole_epoch or not self.ignore_last):
             self._report(runner, rest, done=0)
 
-    def after_val_epoch(self, runner: BaseRunner) -> None:
+    def after_val(self, runner: BaseRunner) -> None:  # not at the epoch's end, where other hooks may still add to the results
         self._write("val", runner)
 
-    def after_test_epoch(self, runner: BaseRunner) -> None:
+    def after_test(self, runner: BaseRunner) -> None:
         self._write("test", runner)
 
     def after_train(self, runner: BaseRunner) -> None:
@@ -94,6 +95,13 @@ class LoggerHook(BaseHook):
         if runner.is_main:
             seconds = time.perf_counter() - self._started
             runner.logger.info("stopped: %s, after %d iterations in %.1f s", runner.stop_reason, runner.iter, seconds)
+
+    def on_exception(self, runner: BaseRunner) -> None:
+        error = runner.exception
+        if self._file is not None and isinstance(error, Exception):  # a signal is no failure
+            told = "failed after %d iterations", (runner.iter,), (type(error), error, error.__traceback__)
+            record = runner.logger.makeRecord(runner.logger.name, logging.ERROR, __file__, 0, *told)
+            self._file.handle(record)  # to the file alone: where the run was started, the error shows anyway
 
     def cleanup(self, runner: BaseRunner) -> None:
         for writer in self._writers:
@@ -119,7 +127,7 @@ class LoggerHook(BaseHook):
     def _write(self, mode: str, runner: BaseRunner) -> None:
         step = {"step": epoch_of_report(runner) if self.log_metric_by_epoch else runner.iter}
         for writer in self._writers:
-            scalars = dict(runner.metrics) | (step if isinstance(writer, JSONLinesWriter) else {})
+            scalars = results_of(runner) | (step if isinstance(writer, JSONLinesWriter) else {})
             writer.write_scalars(mode, scalars, iter=runner.iter, epoch=epoch_of_report(runner))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import ConfigError
 from hookline.optim import SCHEDULERS
-from hookline.optim.groups import by_name, representative_group
+from hookline.optim.groups import by_name, learning_rates, representative_group
 from hookline.optim.schedulers import build_schedulers, check_only_stepper, each_scheduler, follows_metric
 
 
@@ -41,7 +41,7 @@ class LRSchedulerHook(BaseHook):
         self._best_group = representative_group(optimizer)
 
     def after_forward(self, runner: BaseRunner) -> None:
-        runner.used_rates = {"lr": self._optimizer.param_groups[self._best_group]["lr"]}
+        runner.used_rates = learning_rates(self._optimizer, self._best_group)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         runner.events.put_scalar("lr", runner.used_rates["lr"], smoothing_hint=False)  # type: ignore[index]

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.engine.step import wrong_loss
+from hookline.errors import add_note
 from hookline.optim.clipping import make_clip
 from hookline.optim.fp16 import enable_fp16
 from hookline.optim.graph import outside_graph, without_gradient
@@ -46,7 +48,11 @@ class OptimizerHook(BaseHook):
         loss = runner.outputs["loss"]
         if self.detect_anomalous_params:
             self._report(runner, "outside the graph of the loss", outside_graph(loss, runner.model.named_parameters()))
-        self._backward(loss)
+        try:
+            self._backward(loss)
+        except Exception as error:
+            _explain(error, loss)
+            raise
         self._finish(runner)
 
     def _backward(self, loss: torch.Tensor) -> None:
@@ -115,7 +121,11 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         if self.detect_anomalous_params:
             self._report(runner, "outside the graph of the loss", outside_graph(loss, runner.model.named_parameters()))
         weight = self._weigh(runner)
-        self._backward(loss if weight == 1.0 else loss * weight)
+        try:
+            self._backward(loss if weight == 1.0 else loss * weight)
+        except Exception as error:
+            _explain(error, loss)
+            raise
         complete = self._completes(runner)
         self._batches += 1
         self._weight += weight
@@ -244,6 +254,12 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
         super().cleanup(runner)
         if getattr(self, "_inside", False):  # the forward failed
             self.after_forward(runner)
+
+
+def _explain(error: Exception, loss: Any) -> None:
+    """Tell what the loss is, where that is why there is no way back from it."""
+    if (wrong := wrong_loss(loss)) is not None:
+        add_note(error, f"hookline: {wrong}")
 
 
 def _sample_count(runner: BaseRunner) -> int:

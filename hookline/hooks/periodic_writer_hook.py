@@ -12,7 +12,7 @@ from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.events import WRITERS, Writer
 from hookline.events.backlog import Backlog
 from hookline.events.delivery import Delivery
-from hookline.tracking import begins_anew, epoch_of_report, put_losses, put_state
+from hookline.tracking import begins_anew, epoch_of_report, put_losses, put_state, results_of
 
 
 @HOOKS.register("PeriodicWriter")
@@ -55,13 +55,13 @@ class PeriodicWriterHook(BaseHook):
         if self.every_n_iters(runner, self.period):
             self._write(runner, done=1)
 
-    def after_val_epoch(self, runner: BaseRunner) -> None:
+    def after_val(self, runner: BaseRunner) -> None:
         for writer in self._start(runner):
-            writer.write_scalars("val", dict(runner.metrics), iter=runner.iter, epoch=epoch_of_report(runner))
+            writer.write_scalars("val", results_of(runner), iter=runner.iter, epoch=epoch_of_report(runner))
 
-    def after_test_epoch(self, runner: BaseRunner) -> None:
+    def after_test(self, runner: BaseRunner) -> None:
         for writer in self._start(runner):
-            writer.write_scalars("test", dict(runner.metrics), iter=runner.iter, epoch=epoch_of_report(runner))
+            writer.write_scalars("test", results_of(runner), iter=runner.iter, epoch=epoch_of_report(runner))
 
     def after_train(self, runner: BaseRunner) -> None:
         if runner.events.recorded > self._written:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hookline.errors import ConfigError, Problem, suggest
+from hookline.errors import ConfigError, Path, Problem, suggest
 from hookline.metrics import torchmetric
 from hookline.metrics.base import METRICS, Metric
 from hookline.metrics.means import Mean
@@ -33,20 +33,34 @@ def build_metric(config: Any) -> Metric:
     raise ConfigError(f"a metric is a name, a mapping with 'type', a function or an object with update, compute and reset; got {config!r}")
 
 
-def build_metrics(configs: Sequence[Any] | Mapping[str, Any]) -> dict[str, Metric]:
-    """Metrics by name; in a list, the name is `name` in a mapping, or else that of the metric."""
+def build_metrics(configs: Sequence[Any] | Mapping[str, Any], path: Path = ("metrics",)) -> dict[str, Metric]:
+    """Metrics by name; in a list, the name is `name` in a mapping, or else that of the metric. `path` is what errors call them."""
     if isinstance(configs, Mapping):
-        return {name: build_metric(config) for name, config in configs.items()}
+        return {name: _built(config, (*path, name)) for name, config in configs.items()}
     metrics: dict[str, Metric] = {}
     for index, config in enumerate(configs):
         name = _name(config)
         if name in metrics:
-            raise ConfigError(Problem(f"two metrics are called {name!r}; give one of them another 'name'", (index,)))
-        try:
-            metrics[name] = build_metric(config)
-        except ConfigError as error:
-            raise ConfigError([problem.below(index) for problem in error.problems]) from error
+            raise ConfigError(Problem(f"two metrics are called {name!r}; {_renamed(config)}", (*path, index)))
+        metrics[name] = _built(config, (*path, index))
     return metrics
+
+
+def _built(config: Any, path: Path) -> Metric:
+    try:
+        return build_metric(config)
+    except ConfigError as error:
+        raise ConfigError([problem.below(*path) for problem in error.problems]) from error
+    except (TypeError, ValueError) as error:  # a value that only the class itself can judge
+        raise ConfigError(Problem(str(error), path)) from error
+
+
+def _renamed(config: Any) -> str:
+    """What to do about a name that another metric has."""
+    if isinstance(config, (str, Mapping)):
+        kind = config if isinstance(config, str) else config.get("type")
+        return f"give one of them another 'name', as in {{type: {kind}, name: …}}"
+    return "pass them as a dict, by names of your choice"
 
 
 def check_metric(config: Any) -> list[Problem]:
@@ -103,8 +117,9 @@ def _is_torchmetric(cls: type) -> bool:
 
 
 def _name(config: Any) -> str:
-    if isinstance(config, str):
-        return config
+    """What a metric is called: what it was told, or as it is registered, or, of one by its dotted path, its own name."""
     if isinstance(config, Mapping):
-        return str(config.get("name") or config.get("type"))
+        return str(config.get("name") or _name(str(config.get("type"))))
+    if isinstance(config, str):
+        return config if config in METRICS else config.rpartition(".")[2]
     return str(getattr(config, "__name__", None) or type(config).__name__)

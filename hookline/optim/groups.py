@@ -24,9 +24,15 @@ def param_groups(optimizers: Optimizers | None) -> list[Group]:
     return [group for optimizer in by_name(optimizers).values() for group in optimizer.param_groups]
 
 
-def learning_rates(optimizers: Optimizers | None) -> dict[str, float]:
-    """The learning rate of each optimizer's first group: `lr`, or `lr_<name>` for several."""
-    return {f"lr_{name}" if name else "lr": optimizer.param_groups[0]["lr"] for name, optimizer in by_name(optimizers).items()}
+def learning_rates(optimizers: Optimizers | None, main: int = 0) -> dict[str, float]:
+    """The learning rate of the main group as `lr` (`lr_<name>` with several optimizers), those of others as `lr/<name or number>`."""
+    rates: dict[str, float] = {}
+    for name, optimizer in by_name(optimizers).items():
+        key, groups = f"lr_{name}" if name else "lr", optimizer.param_groups
+        rates[key] = groups[main]["lr"]
+        if len(groups) > 1:
+            rates |= {f"{key}/{group.get('name', number)}": group["lr"] for number, group in enumerate(groups) if number != main}
+    return rates
 
 
 def representative_group(optimizer: torch.optim.Optimizer) -> int:

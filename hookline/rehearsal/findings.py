@@ -61,11 +61,19 @@ def _advice(error: BaseException, where: str) -> str:
     for pattern, advice in _ADVICE:
         if re.search(pattern, text, re.IGNORECASE):
             return advice
+    if re.search(_SHAPES, text, re.IGNORECASE):
+        compared = " ".join([text, *getattr(error, "__notes__", [])])  # by the loss or a metric, when the model was through
+        if "predictions" in compared and "targets" in compared:
+            return "the model's output must fit the targets: look at its last layer, and at the targets that the data set gives"
+        if where == "training":
+            return "the model must fit the samples: look at their shape, and at the sizes of its layers"
+        return "make the samples of this phase the same shape as those of training"
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return "a smaller loader.batch_size, gradient accumulation, or a smaller model"
     return f"correct it: the {where} of the run would fail in the same way"
 
 
+_SHAPES = r"shapes? |same shape|size mismatch|expected .* channels|must match the size|to match target|target size"
 _ADVICE = (
     (r"out of memory", "a smaller loader.batch_size, gradient accumulation, or a smaller model"),
     (r"no metric|metric .* (is|was) not", "name a metric that is measured: training.metrics, or val_loss"),
@@ -75,10 +83,7 @@ _ADVICE = (
     ),
     (r"No such file|FileNotFound", "restore the file, or take it out of the data set's list"),
     (r"target .* out of bounds|index .* out of (bounds|range)", "labels must be 0 to num_classes - 1: check the model's number of classes"),
-    (
-        r"shapes? .*|size mismatch|expected .* channels|must match the size",
-        "make the samples of this phase the same shape as those of training",
-    ),
+    (r"each (tensor|element) .*equal size", "samples of one batch differ in size: pad them in a function of yours, loader.collate_fn"),
     (r"is not installed|No module named", "install it, or take the hook out of the config"),
     (r"no layer is named", "name a layer that the model has"),
     (r"plain|cannot be stored|weights_only|unsupported type", "a hook's state may hold numbers, text, lists, dicts and tensors only"),

@@ -1,7 +1,7 @@
 """Does a run survive being killed? The same run straight and in pieces, compared bit by bit."""
 
 from hookline.verify.chain import Chain, ChainResult, Launch, run_chain
-from hookline.verify.compare import compare_runs
+from hookline.verify.compare import LEFT_OUT, compare_checkpoints, compare_runs
 from hookline.verify.trace import BatchTraceHook
 
-__all__ = ["BatchTraceHook", "Chain", "ChainResult", "Launch", "compare_runs", "run_chain"]
+__all__ = ["LEFT_OUT", "BatchTraceHook", "Chain", "ChainResult", "Launch", "compare_checkpoints", "compare_runs", "run_chain"]

@@ -28,7 +28,7 @@ def test_ctrl_c_on_a_terminal_lets_all_processes_save_and_stop(tmp_path: Path) -
     os.close(keyboard)
     assert process.wait(timeout=60) == 130, screen
     assert screen.count("SIGINT: finishing this iteration, saving and stopping") == 2
-    (reached,) = re.findall(r"interrupted by SIGINT: \d+ epochs, (\d+) iterations", screen)
+    (reached,) = re.findall(r"stopped: interrupted by SIGINT, after (\d+) iterations", re.sub(r"\x1b\[[\d;]*m", "", screen))
     assert CheckpointStore(tmp_path / "run").entries()[-1].step == int(reached)
 
 

@@ -115,7 +115,7 @@ def test_the_costs_of_a_run_stand_beside_the_order(tmp_path: Path, capsys: pytes
     assert optimize.split()[2] == "OptimizerHook"
     assert optimize.split()[4] == "ms"
     assert optimize.split()[5].endswith("%")
-    (unused,) = [line for line in text.splitlines() if line.startswith("after_test_epoch")]
+    unused = next(line for line in text.splitlines() if line.startswith("after_test "))
     assert unused.split()[3:5] == ["-", "-"]
     assert "an iteration took" in text
 

@@ -38,7 +38,8 @@ def test_the_demo_leaves_everything_reaches_97_percent_and_is_tested(tmp_path: P
     assert (process.returncode, err) == (0, "")
     assert "train  epoch 1/10  10/20  loss" in out
     assert "val  epoch 2  accuracy" in out
-    assert "reached max_epochs=10: 10 epochs, 200 iterations" in out
+    assert out.count("stopped") == 1
+    assert "stopped: reached max_epochs=10, after 200 iterations in" in out
     assert {"config.yaml", "log.jsonl", "last.pth", "best_accuracy.pth", "epoch_10.pth", "report.html", "visualizations"} <= {
         path.name for path in (tmp_path / "run").iterdir()
     }
@@ -58,7 +59,8 @@ def test_a_signal_ends_training_with_a_checkpoint_from_which_it_goes_on(signum: 
     process.send_signal(signum)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, err
-    assert f"interrupted by {signal.Signals(signum).name}: " in out
+    assert f"stopped: interrupted by {signal.Signals(signum).name}, after " in out
+    assert out.count("stopped") == 1
     assert "Traceback" not in err
     assert "--resume` continues" in err
     step = CheckpointStore(tmp_path / "run").entries()[-1].step

@@ -40,13 +40,17 @@ class Data(Dataset):
         x = torch.full((size,), float(index) / 10)
         if self.fault == "nan":
             x = x * float("nan")
+        if self.fault == "numbers":
+            return x, torch.ones(3)
+        if self.fault == "lengths":
+            return torch.ones(index + 1), 0
         label = 7 if self.fault == "label" and index == self.count - 1 else index % 3
         return x, label
 
 class Net(nn.Module):
-    def __init__(self, unused=False):
+    def __init__(self, unused=False, outputs=3):
         super().__init__()
-        self.body = nn.Linear(4, 3)
+        self.body = nn.Linear(4, outputs)
         self.unused = nn.Linear(2, 2) if unused else None
     def forward(self, x):
         return self.body(x)
@@ -177,6 +181,27 @@ def test_a_planted_mistake_is_found_before_training(name: str, config: str, caps
     assert re.search(expected, out), out
     assert code == (0 if name in ONLY_WARNED else 1), out
     assert [path.name for path in Path(config).parent.iterdir() if "rehears" in path.name or path.name == "run"] == []
+
+
+MEASURES = ["dataset.train.fault=numbers", "dataset.val.fault=numbers", "dataset.test=null", "training.loss=mse", "training.metrics=[mae]"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "phases", "advice"),
+    [
+        ([*MEASURES, "model.outputs=1"], ["training", "validation"], "the model's output must fit the targets: look at its last layer"),
+        (["dataset.train.fault=shape"], ["training"], "the model must fit the samples"),
+        (["dataset.val.fault=shape"], ["validation"], "make the samples of this phase the same shape as those of training"),
+        (["dataset.train.fault=lengths"], ["training"], "samples of one batch differ in size: pad them"),
+    ],
+)
+def test_the_advice_fits_what_is_of_the_wrong_shape(
+    arguments: list[str], phases: list[str], advice: str, config: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rehearse", config, *arguments, "--json"]) == 1
+    errors = [finding for finding in json.loads(capsys.readouterr().out)["findings"] if finding["level"] == "error"]
+    assert [finding["where"] for finding in errors] == phases
+    assert all(finding["advice"].startswith(advice) for finding in errors), errors
 
 
 def test_a_good_config_passes_and_leaves_nothing_behind(config: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,15 +42,24 @@ def own_hooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
-def test_training_leaves_checkpoints_logs_and_config_and_says_what_was_reached(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_training_leaves_checkpoints_logs_and_config_and_says_what_was_reached(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", logger="hookline")
     assert main(["train", write_config(tmp_path), "training.epochs=2"]) == 0
     shown = capsys.readouterr().out
     run = tmp_path / "run"
-    assert "reached max_epochs=2: 2 epochs, 10 iterations" in shown
+    assert "stopped: reached max_epochs=2, after 10 iterations in" in caplog.text
+    assert "stopped" not in shown  # once is enough
     assert "accuracy" in shown.split("last ")[1]
     assert "in epoch" in shown.split("best ")[1]
     assert f"epoch_1.pth, epoch_2.pth, last.pth in {run}/" in shown.replace("best_accuracy.pth, ", "").replace(", best_accuracy.pth", "")
     assert {"config.yaml", "log.jsonl", "hookline.log", "last.pth", "epoch_2.pth"} <= {path.name for path in run.iterdir()}
+
+
+def test_without_a_logger_the_command_says_why_training_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", write_config(tmp_path), "hooks.logger=null"]) == 0
+    assert re.search(r"^stopped +reached max_epochs=1, after 5 iterations in ", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_the_config_that_is_kept_is_the_resolved_one_without_secrets(tmp_path: Path, own_hooks: str) -> None:
@@ -74,24 +83,28 @@ def test_options_go_over_the_config_and_overrides(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_resume_continues_and_then_has_nothing_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_continues_and_then_has_nothing_to_do(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="hookline")
     config = write_config(tmp_path)
     assert main(["train", config]) == 0
     assert main(["train", config, "--resume", "training.epochs=2"]) == 0
-    assert "2 epochs, 10 iterations" in capsys.readouterr().out
+    assert "reached max_epochs=2, after 10 iterations" in caplog.text
+    caplog.clear()
     steps = [json.loads(line)["iter"] for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert steps == sorted(steps)
     assert main(["train", config, "training.epochs=2", "--resume"]) == 0
-    assert "2 epochs, 10 iterations" in capsys.readouterr().out
+    assert "this run is finished already: it has reached max_epochs=2" in caplog.text
+    assert "resumed at" not in caplog.text
     assert CheckpointStore(tmp_path / "run").entries()[-1].step == 10
 
 
-def test_resume_takes_a_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_resume_takes_a_path(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", logger="hookline")
     config = write_config(tmp_path)
     assert main(["train", config]) == 0
     path = str(tmp_path / "run" / "epoch_1.pth")
     assert main(["train", config, "training.epochs=2", "--resume", path, "--work-dir", str(tmp_path / "second")]) == 0
-    assert "2 epochs, 10 iterations" in capsys.readouterr().out
+    assert "reached max_epochs=2, after 10 iterations" in caplog.text
 
 
 def test_a_failure_shows_the_users_code_and_names_hook_and_site(tmp_path: Path, own_hooks: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -104,6 +117,19 @@ def test_a_failure_shows_the_users_code_and_names_hook_and_site(tmp_path: Path, 
     assert "runner.py" not in text
     assert main([*arguments, "--debug"]) == 1
     assert "runner.py" in capsys.readouterr().err
+
+
+def test_the_traceback_of_a_failure_is_in_the_log_file_and_nowhere_twice(
+    tmp_path: Path, own_hooks: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert main(["train", write_config(tmp_path), f"+hooks.x.type={own_hooks}.FailingHook"]) == 1
+    log = (tmp_path / "run" / "hookline.log").read_text()
+    assert "ERROR failed after 2 iterations\nTraceback (most recent call last):\n" in log
+    assert f"{own_hooks}.py" in log
+    assert "RuntimeError: my own mistake" in log
+    shown = capsys.readouterr()
+    assert (shown.out + shown.err).count("RuntimeError: my own mistake") == 1
+    assert "my own mistake" not in caplog.text
 
 
 @pytest.mark.parametrize(

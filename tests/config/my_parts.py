@@ -33,6 +33,38 @@ class Numbers(Dataset[Any]):
         return torch.full((1, 8, 8), float(index)), index % 2
 
 
+class Words(Dataset[Any]):
+    """Samples of different lengths."""
+
+    def __len__(self) -> int:
+        return 6
+
+    def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
+        return torch.ones(index + 1), index % 2
+
+
+def padded(samples: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
+    texts, labels = zip(*samples, strict=True)
+    return nn.utils.rnn.pad_sequence(texts, batch_first=True), torch.tensor(labels)
+
+
+def labels(samples: list[Any]) -> list[int]:
+    return [label for _, label in samples]
+
+
+class Count:
+    """A metric."""
+
+    def reset(self) -> None:
+        self.count = 0
+
+    def update(self, preds: Any, targets: Any) -> None:
+        self.count += len(targets)
+
+    def compute(self) -> int:
+        return self.count
+
+
 class Stream(IterableDataset[Any]):
     def __iter__(self) -> Any:
         return iter(Numbers()[index] for index in range(10))

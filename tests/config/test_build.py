@@ -94,6 +94,56 @@ def test_a_split_may_have_options_of_its_own() -> None:
     assert torch.equal(next(iter(parts["train_loader"]))[1], torch.stack([torch.as_tensor(data[index][1]) for index in order]))
 
 
+def test_a_function_of_the_users_makes_batches_of_samples_of_different_lengths() -> None:
+    words = "tests.config.my_parts.Words"
+    loader = {"batch_size": 3, "collate_fn": "tests.config.my_parts.padded", "val": {"collate_fn": "tests.config.my_parts.labels"}}
+    parts = built(model={"type": "mlp", "num_classes": 2, "input_shape": [6]}, dataset={"train": words, "val": words}, loader=loader)
+    texts, labels = next(iter(parts["train_loader"]))
+    assert texts.shape == (3, int(texts.sum(1).max()))
+    assert labels.shape == (3,)
+    assert next(iter(parts["val_loader"])) == [0, 1, 0]
+
+
+def test_a_metric_by_its_dotted_path_is_called_as_its_class() -> None:
+    metrics = ["tests.config.my_parts.Count", {"type": "tests.config.my_parts.Count", "name": "other"}]
+    assert list(built(training={"epochs": 1, "metrics": metrics})["metrics"]) == ["Count", "other"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "told"),
+    [
+        ("model: cnn\nloader: {batch_size: 64}\ntraining:\n  iters: 1\n  metrics:\n    - {type: accuracy, top_k: 20}", 9,
+         r"training\.metrics\[0\]: accuracy: top_k is 20, but the predictions have 10 classes"),
+        ("model: cnn\nloader: {batch_size: 64}\ntraining:\n  iters: 1\n  metrics:\n    - {type: MulticlassAccuracy, num_classes: 4}", 9,
+         r"training\.metrics\[0\]: .*number of classes"),
+        ("training: {iters: 1}\nloader: {batch_size: 256}\nmodel:\n  type: cnn\n  num_classes: 5", 8,
+         r"model: gives 5 classes, and there is a target 9: targets must be 0 to 4"),
+    ],
+)  # fmt: skip
+def test_what_the_first_batch_shows_to_be_wrong_in_the_config_has_its_line(tmp_path: Path, text: str, line: int, told: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"work_dir: {tmp_path}/run\ndevice: cpu\ndataset: digits\n{text}\n")
+    with pytest.raises(ConfigError, match=re.escape(f"{path}:{line}: ") + told):
+        hookline.Runner.from_config(path, ["hooks=[{type: EvalHook, by_epoch: false}]"]).train()
+
+
+def test_a_metric_of_a_config_measures_all_its_batches() -> None:
+    metric = built()["metrics"]["accuracy"]
+    for right in (1, 0, 1, 1):
+        metric.update(torch.eye(2), torch.tensor([1 - right, right]))
+    assert float(metric.compute()) == 0.75
+
+
+def test_targets_that_a_loss_ignores_are_no_classes() -> None:
+    def loss_of(target: int) -> float:
+        loss = {"type": "CrossEntropyLoss", "ignore_index": 255}
+        return float(built(training={"epochs": 1, "loss": loss})["loss_fn"](torch.zeros(2, 3), torch.tensor([target, 2])))
+
+    assert loss_of(255) == loss_of(1)
+    with pytest.raises(ConfigError, match="model: gives 3 classes, and there is a target 3"):
+        loss_of(3)
+
+
 def test_the_first_weights_are_a_function_of_the_seed_alone() -> None:
     def weights(seed: int, **changes: Any) -> torch.Tensor:
         torch.manual_seed(random.getrandbits(30))
@@ -205,3 +255,35 @@ def test_a_loss_of_numbers_wants_a_target_for_each_prediction() -> None:
     for predictions, targets in (([4, 1], [4]), ([4], [4, 1]), ([4, 2], [4, 3])):  # the first two would compare all with all
         with pytest.raises(ConfigError, match="compares number by number, and cannot with .*: give both the same shape"):
             loss_of(predictions, targets)
+
+
+@pytest.mark.parametrize(
+    ("training", "metrics"),
+    [
+        ({}, ["accuracy"]),
+        ({"loss": None}, ["accuracy"]),
+        ({"loss": {"label_smoothing": 0.1}}, ["accuracy"]),
+        ({"loss": "nll"}, ["accuracy"]),
+        ({"loss": "MultiMarginLoss"}, ["accuracy"]),
+        ({"loss": "mse"}, []),
+        ({"loss": {"type": "BCEWithLogitsLoss"}}, []),
+        ({"loss": "mse", "metrics": ["accuracy"]}, ["accuracy"]),
+        ({"metrics": []}, []),
+    ],
+)
+def test_accuracy_is_measured_unasked_only_where_the_loss_is_for_class_numbers(training: dict[str, Any], metrics: list[str]) -> None:
+    assert list(built(training={"epochs": 1, **training})["metrics"]) == metrics
+
+
+def test_with_a_loss_of_numbers_the_best_model_is_the_one_with_the_least_loss(tmp_path: Path) -> None:
+    data = "tests.config.my_parts.Measures"
+    config = {
+        "model": {"type": "tests.config.my_parts.Regressor", "num_classes": 2},
+        "dataset": {"train": data, "val": data},
+        "training": {"epochs": 2, "loss": "mse"},
+        "work_dir": str(tmp_path),
+        "device": "cpu",
+    }
+    runner = hookline.Runner.from_config(load_config(config)).train()
+    assert (list(runner.metrics), list(runner.best)) == (["val_loss"], ["val_loss"])
+    assert (tmp_path / "best_val_loss.pth").exists()

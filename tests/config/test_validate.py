@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from hookline.config import check, load_config, validate
+from hookline.config.schema import LOADER
 from hookline.errors import ConfigError
 
+ROOT = Path(__file__).parents[2]
 GOOD: dict[str, Any] = {"model": "cnn", "dataset": "digits", "training": {"epochs": 1}}
 
 
@@ -29,6 +31,7 @@ def test_the_least_config_is_good() -> None:
         {"model": {"type": "tests.config.my_parts.Net"}},
         {"loader": {"batch_size": 4, "drop_last": None, "train": {"batch_size": 2}, "val": None}},
         {"loader": {"num_workers": 2, "persistent_workers": True}},
+        {"loader": {"collate_fn": "tests.config.my_parts.padded", "val": {"collate_fn": None}, "test": {"collate_fn": "json.dumps"}}},
         {"training": {"iters": 10, "epochs": None, "loss": "mse", "metrics": ["accuracy", {"type": "f1", "name": "score"}]}},
         {"training": {"epochs": 1, "loss": {"label_smoothing": 0.1}}},
         {"optimizer": {"lr": 0.1}},
@@ -83,6 +86,47 @@ def test_all_problems_are_found_at_once_in_the_order_of_their_lines(tmp_path: Pa
         found[-1],
     ]
     assert found[-1].startswith("command line: device: must be 'auto' or a device of torch, got 'gpuu'")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("tests.config.my_parts.paded", "module 'tests.config.my_parts' (MY_PARTS) has no 'paded'; did you mean 'padded'?"),
+        ("tests.config.my_parts.annotations", "must be a function or the dotted path of one, got 'tests.config.my_parts.annotations'"),
+        ("my_dta.padded", "unknown function 'my_dta.padded': there is no module 'my_dta'; did you mean 'my_data.padded'?"),
+        ("padded", "must be the dotted path of a function, such as my_project.data.collate, got 'padded'"),
+        (len, "must be the dotted path of a function, got <built-in function len>"),
+        (3, "must be the dotted path of a function, got 3"),
+    ],
+)
+def test_a_collate_fn_must_be_there_and_be_a_function(given: Any, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_data.py").touch()
+    message = message.replace("MY_PARTS", str(ROOT / "tests/config/my_parts.py"))
+    for loader, place in (({"collate_fn": given}, "loader"), ({"val": {"collate_fn": given}}, "loader.val")):
+        (found,) = problems(loader=loader)
+        assert found.startswith(f"{place}.collate_fn: ")
+        assert message in found
+
+
+def test_a_collate_fn_is_told_at_its_line(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("model: cnn\ndataset: digits\ntraining: {epochs: 1}\nloader:\n  collate_fn: json.dmps\n")
+    (found,) = validate(load_config(tmp_path / "config.yaml"))
+    assert (found.line, found.path) == (5, ("loader", "collate_fn"))
+
+
+def test_the_page_of_configs_lists_every_option_of_a_loader() -> None:
+    (rows,) = re.findall(r"^\| option \|.*\n\| --- .*\n((?:\|.*\n)+)", (ROOT / "docs/config.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name for row in rows.splitlines() for name in re.findall(r"`(\w+)`", row.split(" | ")[0])} == LOADER
+
+
+def test_the_smoothing_of_labels_is_judged_before_the_first_batch() -> None:
+    def told(loss: Any) -> list[str]:
+        return problems(training={"epochs": 1, "loss": loss})
+
+    wrong = "training.loss.label_smoothing: must lie between 0 and 1, got 3"
+    assert told({"type": "CrossEntropyLoss", "label_smoothing": 3}) == told({"label_smoothing": 3}) == [wrong]
+    assert told({"type": "cross_entropy", "label_smoothing": 1}) == []
 
 
 def test_check_raises_all_problems_and_stays_on_one_screen() -> None:

@@ -32,9 +32,13 @@ def test_on_a_small_cnn_several_others_come_within_a_few_percent():
 
 
 @pytest.mark.skipif("importing_peers" not in FOUND, reason="no results are committed")
-def test_accelerate_is_imported_sooner():
+def test_accelerate_takes_about_as_long_to_import_and_the_others_longer():
     seconds = {name: row["seconds"] for name, row in FOUND["importing_peers"]["results"].items()}
-    assert seconds["from accelerate import Accelerator"] < seconds["from hookline import Runner"]
+    ours, accelerate = seconds["from hookline import Runner"], seconds["from accelerate import Accelerator"]
+    assert ours / accelerate == pytest.approx(1.0, abs=0.4)
+    assert all(
+        other > ours for name, other in seconds.items() if "torch" not in name and "hookline" not in name and "accelerate" not in name
+    )
 
 
 def test_the_page_repeats_no_figures_of_the_benchmarks():

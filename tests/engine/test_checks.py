@@ -9,10 +9,10 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from hookline import Runner
+from hookline import BaseHook, Runner
 from hookline.engine.registration import HookHost
 from hookline.errors import ConfigError, HooklineError
-from hookline.hooks import EarlyStoppingHook, EMAHook, TimeLimitHook
+from hookline.hooks import EarlyStoppingHook, EMAHook, EvalHook, TimeLimitHook
 from tests.helpers import Tracer, batches, make_runner, small_model
 
 
@@ -82,6 +82,47 @@ def test_a_model_that_cannot_take_the_whole_batch_needs_a_loss_fn(tmp_path):
         make_runner(tmp_path, model=Wrong(6, 3), loss_fn=None).train()
 
 
+class Stacks(nn.Linear):
+    """A model that calls its own layers by what it gets, and so does not take everything."""
+
+    def forward(self, inputs):
+        return super().forward(torch.stack(inputs) if isinstance(inputs, (list, tuple)) else inputs)
+
+
+class Scores(nn.Linear):
+    def forward(self, x, y):
+        return {"loss": super().forward(x).sum()}
+
+
+@pytest.mark.parametrize(
+    "batch, loss_fn, model, note",
+    [
+        ((torch.zeros(8, 5), torch.zeros(8)), nn.MSELoss(), nn.Linear(6, 3), "the model got [8, 5] (float32)"),
+        ((("warm",) * 8, torch.zeros(8)), nn.MSELoss(), Stacks(6, 3), "the model got a tuple of 8: a str, a str, a str, a str, …"),
+        ({"x": torch.zeros(8, 5), "y": [1]}, None, Scores(6, 3), "the model got a dict: 'x' [8, 5] (float32), 'y' a list of 1"),
+    ],
+)
+def test_a_model_that_fails_tells_what_it_was_given(tmp_path, batch, loss_fn, model, note):
+    with pytest.raises((RuntimeError, TypeError)) as error:
+        make_runner(tmp_path, model=model, train_loader=[batch], loss_fn=loss_fn).train()
+    assert error.value.__notes__[0] == f"hookline: {note}"
+
+
+@pytest.mark.parametrize(
+    "loss_fn, message",
+    [
+        (nn.MSELoss, r"^loss_fn: MSELoss is a class; pass an object: MSELoss\(\)$"),
+        ("mse", r"^loss_fn must be a function of predictions and targets, such as nn.MSELoss\(\) or .*, got 'mse'; names are for configs$"),
+        (0.5, r"^loss_fn must be a function of predictions and targets, such as .*, got 0.5$"),
+    ],
+)
+def test_what_is_no_loss_function_is_refused_before_training(tmp_path, loss_fn, message):
+    tracer = Tracer()
+    with pytest.raises(HooklineError, match=message):
+        make_runner(tmp_path, tracer, loss_fn=loss_fn).train()
+    assert "before_run" not in tracer.log
+
+
 class Pair(nn.Linear):
     def forward(self, inputs):
         return super().forward(inputs), inputs
@@ -119,3 +160,95 @@ class Silent(nn.Linear):
 def test_a_metric_that_has_nothing_to_measure_says_so(tmp_path):
     with pytest.raises(HooklineError, match=r"val_step gave no 'predictions' and no 'targets' to measure 'accuracy' with: return 'predic"):
         runner_of(tmp_path, model=Silent(6, 3), val_loader=batches(1), metrics=["accuracy"]).validate()
+
+
+class Generates(nn.Module):
+    """A model with steps of its own for training, and no forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(6, 3)
+
+    def train_step(self, batch):
+        return {"loss": self.net(batch[0]).sum()}
+
+
+class Validates(Generates):
+    def val_step(self, batch):
+        return self.train_step(batch)
+
+
+def test_a_model_with_neither_val_step_nor_forward_is_not_trained_until_its_validation(tmp_path):
+    tracer = Tracer()
+    message = (
+        r"^Generates has neither val_step nor forward, so it cannot be evaluated on the val_loader: give it a val_step\(batch\), or leave"
+    )
+    with pytest.raises(HooklineError, match=message):
+        make_runner(tmp_path, tracer, EvalHook(), model=Generates(), val_loader=batches(1)).train()
+    assert "before_train_iter" not in tracer.log
+    for name, model, hook, loader in [
+        ("own", Validates(), EvalHook(), batches(1)),
+        ("function", Generates(), EvalHook(test_fn=lambda model, loader: {"score": 1.0}), batches(1)),
+        ("none", Generates(), EvalHook(), None),
+    ]:
+        assert make_runner(tmp_path / name, hook, model=model, val_loader=loader).train().epoch == 2
+
+
+def sgd(*modules):
+    return torch.optim.SGD([parameter for module in modules for parameter in module.parameters()], lr=0.1)
+
+
+class Weighted(nn.Module):
+    """A loss with a weight to be learnt."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, predictions, targets):
+        return nn.functional.cross_entropy(predictions, targets) * self.weight
+
+
+class Steppers(Generates):
+    def train_step(self, batch, optimizers):
+        return {"loss": self.net(batch[0]).sum()}
+
+
+def test_an_optimizer_of_another_model_is_told(tmp_path, caplog):
+    make_runner(tmp_path, optimizer=sgd(small_model()), max_epochs=1).train()
+    assert caplog.messages == [
+        "the optimizer has no parameter of the model (Sequential) and will not change it: was it made for another one?"
+    ]
+    caplog.clear()
+    model = small_model()
+    make_runner(tmp_path, model=nn.DataParallel(model), optimizer=sgd(model[2]), max_epochs=1).train()  # a part of one that is wrapped
+    assert caplog.messages == []
+
+
+def test_of_several_optimizers_the_one_of_another_model_is_named_and_a_loss_may_have_its_own(tmp_path, caplog):
+    model, loss_fn = Steppers(), Weighted()
+    optimizers = {"net": sgd(model), "loss": sgd(loss_fn), "critic": sgd(small_model())}
+    runner_of(tmp_path, model=model, optimizer=optimizers, loss_fn=loss_fn).train()
+    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert told == ["the optimizer 'critic' has no parameter of the model (Steppers) and will not change it: was it made for another one?"]
+
+
+class Brings(BaseHook):
+    def before_run(self, runner):
+        runner.val_loader = batches(1)
+
+
+@pytest.mark.parametrize(
+    "parts, told",
+    [
+        ({}, ["there is neither a val_loader nor a test_loader, so these metrics are never measured: accuracy, top2"]),
+        ({"metrics": None}, []),
+        ({"val_loader": batches(1)}, []),
+        ({"test_loader": batches(1)}, []),
+        ({"hooks": [EvalHook(batches(1))]}, []),
+        ({"hooks": [Brings()]}, []),
+    ],
+)
+def test_metrics_that_nothing_is_measured_on_are_told(tmp_path, caplog, parts, told):
+    runner_of(tmp_path, **{"metrics": ["accuracy", "top2"], **parts}).train()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == told

@@ -105,7 +105,7 @@ def test_a_checkpoint_is_evaluated_as_of_its_epoch_and_a_training_that_follows_b
     parts = {"val_loader": batches(1), "test_loader": batches(1), "load_from": tmp_path / "first" / "epoch_2.pth"}
     runner = make_runner(tmp_path / "second", notes, max_epochs=1, **parts)
     runner.test()
-    assert notes.seen == (2, 8, 0)
+    assert notes.seen == (1, 8, 4)  # as in the training's own validation after the second epoch
     runner.validate()
     assert (runner.epoch, runner.iter, runner.best) == (0, 0, {})
     assert runner.train().iter == 4

@@ -103,4 +103,4 @@ def test_the_order_can_be_read():
     host.register_hook({"type": "EvalHook", "name": "eval"})
     info = host.get_hooks_info()
     assert "before_run:\n  (NORMAL 50       ) LoggerHook\n  (LOW 70          ) eval" in info
-    assert "after_val_epoch:\n  (LOW 70          ) eval\n  (NORMAL 50       ) LoggerHook" in info
+    assert "after_train_epoch:\n  (LOW 70          ) eval\n  (NORMAL 50       ) LoggerHook" in info

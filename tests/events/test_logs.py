@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from hookline.events.format import format_scalars
+from hookline.events.format import for_lines, format_scalars
 from hookline.events.logs import log_file
 from tests.helpers import make_runner
 
@@ -39,3 +39,9 @@ def test_where_this_is_not_the_first_process_only_the_log_file_is_written(tmp_pa
         runner.train()
     assert {path.name for path in tmp_path.iterdir()} == {"hookline.rank1.log"}
     assert [text for text in caplog.messages if text.startswith(("train", "stopped"))] == []
+
+
+def test_a_line_has_the_learning_rates_of_a_few_groups_and_no_more():
+    few = {"loss": 1.0, "lr": 1e-4, "lr/head": 3e-3, "lr_critic/1": 0.5, "system/cpu": 3.0}
+    assert format_scalars(for_lines(few)) == "loss 1.0000  lr 1.000e-04  lr/head 0.0030  lr_critic/1 0.5000"
+    assert list(for_lines({"lr": 0.1, **{f"lr/{number}": 0.1 / number for number in range(1, 9)}})) == ["lr"]

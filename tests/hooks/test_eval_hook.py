@@ -9,6 +9,7 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from hookline import Runner
+from hookline.checkpoint import load_checkpoint
 from hookline.engine import BaseHook
 from hookline.errors import ConfigError, HooklineError
 from hookline.hooks import CheckpointHook, DistEvalHook, EvalHook, StopAtHook, build_hook
@@ -125,14 +126,86 @@ def test_a_default_that_is_not_measured_gives_way_to_what_is_which_is_said_where
     assert "the best" not in caplog.text
     train(tmp_path / "f1", EvalHook(), CheckpointHook(), metrics=("f1",))
     assert (tmp_path / "f1" / "best_f1.pth").exists()
-    assert caplog.text.count("the one with") == caplog.text.count("EvalHook: the best result is the one with the best f1") == 1
+    assert caplog.text.count("the one with") == caplog.text.count("EvalHook: the best result is the one with the highest f1") == 1
 
 
 def test_a_metric_that_was_asked_for_and_is_not_measured_is_told(tmp_path, caplog):
     caplog.set_level("INFO", "hookline")
     train(tmp_path, build_hook({"type": "EvalHook", "metric": "accuracy"}), CheckpointHook(best_metric="accuracy"), metrics=())
-    assert caplog.text.count("EvalHook: accuracy is not measured, the best result is the one with the best val_loss") == 1
+    assert caplog.text.count("EvalHook: accuracy is not measured, the best result is the one with the lowest val_loss") == 1
     assert caplog.text.count("CheckpointHook: accuracy is not measured, the best checkpoint is the one with the best val_loss") == 1
+
+
+class Scripted:
+    """A metric of one's own, with a number for each epoch."""
+
+    def __init__(self, *values, higher_is_better=None):
+        self.values, self.higher_is_better = iter(values), higher_is_better
+
+    def update(self, predictions, targets): ...
+
+    def compute(self):
+        return next(self.values)
+
+    def reset(self): ...
+
+
+def best_of(tmp_path, *hooks, values=(1.0, 0.5, 2.0, 1.5), **options):
+    """The epoch of the best checkpoint of a run that measures these values."""
+    fake = Scripted(*values, **options)
+    runner = make_runner(tmp_path, *hooks, metrics={"fake": fake}, val_loader=batches(1), train_loader=batches(1), max_epochs=4)
+    runner.train()
+    assert list(runner.best) == ["fake"]
+    return load_checkpoint(tmp_path / "best_fake.pth")["meta"]["epoch"]
+
+
+@pytest.mark.parametrize(
+    "evaluate, save, epoch",
+    [
+        ({}, {"rule": "less"}, 2),
+        ({"rule": "less"}, {}, 2),
+        ({"rule": "less"}, {"rule": "less"}, 2),
+        ({}, {"less_keys": ["fake"]}, 2),
+        ({}, {"rule": "greater"}, 3),
+    ],
+)
+def test_what_one_hook_is_told_of_which_way_is_better_holds_for_all(tmp_path, caplog, evaluate, save, epoch):
+    assert best_of(tmp_path, EvalHook(**evaluate), CheckpointHook(**save)) == epoch
+    assert not [message for message in caplog.messages if "better" in message]
+
+
+def test_rules_that_contradict_each_other_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match="EvalHook: the rule for 'fake' is 'greater' here and 'less' in CheckpointHook"):
+        best_of(tmp_path, EvalHook(rule="greater"), CheckpointHook(rule="less"))
+
+
+def test_where_nothing_tells_which_way_is_better_that_is_said_once(tmp_path, caplog):
+    assert best_of(tmp_path, EvalHook(), CheckpointHook()) == 3
+    assert [message for message in caplog.messages if "better" in message] == [
+        "nothing tells whether more or less 'fake' is better: the highest is taken for the best; set 'rule' of EvalHook"
+    ]
+
+
+@pytest.mark.parametrize("higher, epoch", [(True, 3), (False, 2)])
+def test_a_metric_may_tell_itself_which_way_is_better(tmp_path, caplog, higher, epoch):
+    assert best_of(tmp_path, EvalHook(), CheckpointHook(), higher_is_better=higher) == epoch
+    assert not [message for message in caplog.messages if "better" in message]
+
+
+def test_the_metric_that_a_validation_is_judged_by_judges_the_checkpoints_too(tmp_path):
+    runner, _ = train(tmp_path, EvalHook(metric="val_loss"), CheckpointHook(), max_epochs=2)
+    assert list(runner.best) == ["val_loss"]
+    assert [path.name for path in tmp_path.glob("best_*")] == ["best_val_loss.pth"]
+
+
+def test_of_several_sets_a_hook_knows_which_one_it_is_in(tmp_path):
+    class Look(BaseHook):
+        def after_val_iter(self, runner):
+            seen.append(runner.evaluation.set_name)
+
+    seen: list[str] = []
+    train(tmp_path, EvalHook({"calm": batches(1), "storm": batches(2)}), Look(), max_epochs=1)
+    assert seen == ["calm", "storm", "storm"]
 
 
 @pytest.mark.parametrize("options", [{"metric": "auto"}, {"save_best": "auto"}, {"save_best": "acc"}])

@@ -81,6 +81,40 @@ def test_an_evaluation_after_training_is_filed_under_the_epoch_that_the_weights_
     assert [message.split("  ")[1] for message in caplog.messages if message.startswith("test")] == [f"epoch {epoch}"]
 
 
+def test_hooks_see_an_evaluation_after_training_in_the_epoch_that_its_own_was_in(tmp_path):
+    class Look(BaseHook):
+        def after_val_epoch(self, runner):
+            seen.append((runner.epoch, runner.iter))
+
+    seen: list[tuple[int, int]] = []
+    runner = run(tmp_path, Look())
+    assert (runner.epoch, runner.inner_iter) == (2, 0)
+    runner.validate()
+    assert seen == [(0, 7), (1, 14), (1, 14)]
+    assert (runner.epoch, runner.inner_iter) == (2, 0)
+
+
+@pytest.mark.parametrize("priority", ["HIGHEST", "NORMAL", "LOWEST"])
+@pytest.mark.parametrize("order", ["nested", "flat"])
+def test_what_a_hook_records_in_a_validation_is_on_its_line_and_nowhere_else(tmp_path, priority, order):
+    class Judge(BaseHook):
+        def after_val_iter(self, runner):
+            runner.events.put_scalar("hardest", torch.tensor(float(runner.batch_idx)))
+
+        def after_val_epoch(self, runner):
+            runner.events.put_scalar("worst", runner.epoch + 1.0)
+            runner.metrics["wisdom"] = 7.0
+
+    judge = Judge()
+    judge.priority = priority
+    runner = run(tmp_path, judge, hook_order=order, val_loader=batches(3), max_epochs=3)
+    told = [(row["epoch"], row["worst"], row["hardest"], row["wisdom"]) for row in rows(tmp_path, "val")]
+    assert told == [(1, 1.0, 1.0, 7.0), (2, 2.0, 1.0, 7.0), (3, 3.0, 1.0, 7.0)]
+    assert [row["iter"] for row in rows(tmp_path)] == [7, 14, 21]
+    assert not any("worst" in row or "hardest" in row for row in rows(tmp_path))
+    assert runner.events.latest()["worst"] == 3.0
+
+
 def test_a_model_that_was_never_trained_is_evaluated_in_epoch_0(tmp_path):
     runner = Runner(nn.Linear(6, 3), test_loader=batches(1), loss_fn=nn.CrossEntropyLoss(), work_dir=tmp_path)
     runner.test()

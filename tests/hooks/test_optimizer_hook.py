@@ -438,3 +438,30 @@ def test_stopped_amid_a_group_and_resumed_it_ends_bit_identical(tmp_path, owner,
     assert torch.equal(straight[0], resumed[0])
     assert torch.isfinite(straight[0]).all()
     assert straight[1:] == resumed[1:]
+
+
+@pytest.mark.parametrize("owner", [OptimizerHook, lambda: GradientCumulativeOptimizerHook(cumulative_iters=2), Fp16OptimizerHook])
+@pytest.mark.parametrize(("loss_fn", "what"), [
+    (nn.CrossEntropyLoss(reduction="none"), "a tensor [8] (float32)"),
+    (lambda predictions, targets: nn.functional.cross_entropy(predictions, targets).item(), "a float"),
+    (lambda predictions, targets: nn.functional.cross_entropy(predictions, targets).detach(), "a tensor [] (float32) without grad"),
+])  # fmt: skip
+def test_a_loss_without_a_way_back_is_described(tmp_path, owner, loss_fn, what):
+    with pytest.raises((RuntimeError, AttributeError, AssertionError, TypeError, ValueError)) as error:
+        make_runner(tmp_path, owner(), loss_fn=loss_fn).train()
+    assert error.value.__notes__[0] == f"hookline: the loss is {what}, and must be a tensor with one element that requires grad"
+
+
+def test_a_backward_that_fails_with_a_good_loss_is_left_to_speak_for_itself(tmp_path):
+    class Fails(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, loss):
+            return loss.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            raise RuntimeError("no way")
+
+    with pytest.raises(RuntimeError, match="no way") as error:
+        make_runner(tmp_path, loss_fn=lambda *both: Fails.apply(nn.functional.cross_entropy(*both))).train()
+    assert [note.partition(" (")[0] for note in error.value.__notes__] == ["hookline: raised in OptimizerHook at optimize"]

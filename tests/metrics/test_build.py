@@ -91,14 +91,41 @@ def test_metrics_are_named_after_themselves_or_as_told():
     assert build_metrics([]) == build_metrics({}) == {}
 
 
-def test_two_metrics_of_one_name_are_refused():
-    with pytest.raises(ConfigError, match=r"\[1\]: two metrics are called 'accuracy'; give one of them another 'name'"):
-        build_metrics(["accuracy", {"type": "accuracy", "top_k": 5}])
+def test_a_metric_by_its_dotted_path_has_the_name_of_its_class():
+    path = "tests.metrics.test_build.Count"
+    metrics = build_metrics([path, {"type": path, "step": 2, "name": "twos"}, "torchmetrics.classification.BinaryAccuracy"])
+    assert list(metrics) == ["Count", "twos", "BinaryAccuracy"]
 
 
-def test_a_problem_in_a_list_says_where():
-    with pytest.raises(ConfigError, match=r"\[1\].top: .*unknown parameter"):
+@pytest.mark.parametrize(
+    ("second", "advice"),
+    [
+        ({"type": "accuracy", "top_k": 5}, r"give one of them another 'name', as in \{type: accuracy, name: …\}"),
+        (Accuracy(), "pass them as a dict, by names of your choice"),
+    ],
+)
+def test_two_metrics_of_one_name_are_refused(second, advice):
+    first = "accuracy" if isinstance(second, dict) else Accuracy()
+    with pytest.raises(ConfigError, match=rf"^metrics\[1\]: two metrics are called '[aA]ccuracy'; {advice}$"):
+        build_metrics([first, second])
+
+
+def test_two_classes_of_one_name_are_refused():
+    with pytest.raises(
+        ConfigError, match=r"^metrics\[1\]: two metrics are called 'Count'; .*type: tests.metrics.test_build.Count, name: …"
+    ):
+        build_metrics([Count(), "tests.metrics.test_build.Count"])
+
+
+def test_a_problem_says_where():
+    with pytest.raises(ConfigError, match=r"^metrics\[1\].top: .*unknown parameter"):
         build_metrics(["mae", {"type": "accuracy", "top": 5}])
+    with pytest.raises(ConfigError, match=r"^metrics\[0\]: unknown metric 'maee'; did you mean 'mae'\?"):
+        build_metrics(["maee"])
+    with pytest.raises(ConfigError, match=r"^metrics.error: unknown metric 'maee'"):
+        build_metrics({"error": "maee"})
+    with pytest.raises(ConfigError, match=r"^metrics\[0\]: accuracy: top_k must be at least 1, got 0"):
+        build_metrics([{"type": "accuracy", "top_k": 0}])
 
 
 def test_torchmetrics_is_imported_on_use_only():

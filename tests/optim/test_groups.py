@@ -21,8 +21,11 @@ def test_among_groups_of_one_the_first_with_the_most_common_rate_is():
 
 def test_rates_of_one_several_and_no_optimizers():
     one = groups((1, 0.1), (1, 0.2))
-    assert learning_rates(one) == {"lr": 0.1}
-    assert learning_rates({"g": one, "d": groups((1, 0.3))}) == {"lr_g": 0.1, "lr_d": 0.3}
+    assert learning_rates(one) == {"lr": 0.1, "lr/1": 0.2}
+    assert learning_rates(one, main=1) == {"lr": 0.2, "lr/0": 0.1}
+    assert learning_rates({"g": one, "d": groups((1, 0.3))}) == {"lr_g": 0.1, "lr_g/1": 0.2, "lr_d": 0.3}
+    one.param_groups[1]["name"] = "head"
+    assert learning_rates(one) == {"lr": 0.1, "lr/head": 0.2}
     assert learning_rates(None) == {}
 
 
