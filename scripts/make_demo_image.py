@@ -21,11 +21,11 @@ def output(*command: str) -> str:
 def main() -> None:
     console = Console(record=True, width=112, file=open("/dev/null", "w"))  # noqa: SIM115  # it is only recorded
     with tempfile.TemporaryDirectory() as folder:
-        lines = (
-            output("train", "configs/digits.yaml", "--work-dir", folder, "training.epochs=5").replace(folder, "runs/digits").splitlines()
-        )
+        lines = output("train", "configs/digits.yaml", "--work-dir", folder).replace(folder, "runs/digits").splitlines()
+    reports = [line for line in lines if line.startswith(("train ", "val "))]
+    end = [line for line in lines if line.startswith(("stopped", "last ", "best ", "files ", "checkpoints "))]
     console.print(Text("$ make demo", style="bold green"))
-    console.print(Text("\n".join([*lines[:3], "…", *lines[-9:]])))
+    console.print(Text("\n".join([*reports[:3], "…", *reports[-2:], *end])))
     console.print(Text("\n$ hookline plan configs/digits.yaml", style="bold green"))
     plan = output("plan", "configs/digits.yaml").splitlines()
     console.print(Text("\n".join([*plan[:16], "…"])))

@@ -356,7 +356,7 @@ exit code: 0 nothing would go wrong, 1 something would, 2 the config itself is w
     "sites": Command("hookline.cli.sites", "list all sites: the moments of a run at which hooks are called", "", _sites),
     "config": Command(
         "hookline.cli.config",
-        "print a config as it will be used, and check it",
+        "check a config, and print it with what it inherits, interpolates and is overridden with",
         """examples:
   hookline config configs/digits.yaml training.epochs=3
   hookline config configs/digits.yaml --check""",

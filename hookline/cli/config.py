@@ -1,4 +1,4 @@
-"""`hookline config`: a config as it will be used."""
+"""`hookline config`: a config with all that it inherits, interpolates and is overridden with."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from hookline.cli.output import print_json
 from hookline.config import Config, load_config
 from hookline.errors import ConfigError, HooklineError, Problem, suggest
 from hookline.events.format import format_scalars
-from hookline.hooks import CheckpointHook, LoggerHook, PeriodicWriterHook
+from hookline.hooks import CheckpointHook, EvalHook, LoggerHook, PeriodicWriterHook
 from hookline.runner import Runner
 
 
@@ -34,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_data(runner: Runner, split: str, config: Config) -> None:
-    loaders = {"test": runner.test_loader, "val": runner.val_loader}
+    own = next((hook.dataloader for hook in runner.hooks if isinstance(hook, EvalHook)), None)  # it brings them when the run begins
+    loaders = {"test": runner.test_loader, "val": runner.val_loader if own is None else own}
     if loaders[split] is None:
         others = [f"--split {other} is possible" for other, loader in loaders.items() if loader is not None]
         raise ConfigError(config.locate(Problem("; ".join([f"there is no {split} data", *others]), ("dataset",))))

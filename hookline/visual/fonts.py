@@ -47,11 +47,17 @@ def letter_width(letter: str, size: int, file: Path) -> float:
 
 @functools.cache
 def font_file() -> Path:
-    """DejaVu Sans, taken out of matplotlib without importing it, so that both backends write alike."""
+    """DejaVu Sans, taken out of matplotlib, so that both backends write alike."""
+    return matplotlib_folder() / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"
+
+
+@functools.cache
+def matplotlib_folder() -> Path:
+    """Where matplotlib is installed, without importing it."""
     spec = importlib.util.find_spec("matplotlib")
     assert spec is not None
     assert spec.origin is not None
-    return Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"
+    return Path(spec.origin).parent
 
 
 @functools.cache

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
+import sys
 from collections.abc import Iterator
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +15,7 @@ from PIL import Image
 
 from hookline.errors import suggest
 from hookline.visual.canvas import Picture, Text, text_width
-from hookline.visual.fonts import font, letter_width, pieces
+from hookline.visual.fonts import font, letter_width, matplotlib_folder, pieces
 
 SHARES = {"left": 0.0, "center": 0.5, "right": 1.0}  # of a text's width that lies left of its place
 
@@ -89,11 +92,23 @@ def _matplotlib(piece: str, size: int, file: Path) -> Ink:
 
 @functools.lru_cache(maxsize=16)
 def _letters(size: int, file: Path) -> Any:
-    from matplotlib.ft2font import FT2Font
-
-    letters = FT2Font(str(file))
+    letters = _ft2font().FT2Font(str(file))
     letters.set_size(size, 72)  # points at as many dots per inch are pixels
     return letters
+
+
+@functools.cache
+def _ft2font() -> Any:
+    """matplotlib's compiled module of letters, without the package around it, whose import takes twenty times as long.
+
+    A later import of the package finds the same module.
+    """
+    spec = PathFinder.find_spec("matplotlib.ft2font", [str(matplotlib_folder())])
+    if spec is None or spec.loader is None or "matplotlib" in sys.modules:
+        return importlib.import_module("matplotlib.ft2font")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 BACKENDS = {"matplotlib": _matplotlib, "pillow": _pillow}

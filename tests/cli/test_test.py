@@ -55,6 +55,16 @@ def test_testing_leaves_no_trace_and_may_go_on_beside_training(trained: str, tmp
     }
 
 
+def test_sets_that_only_the_evaluation_knows_are_tested_as_they_were_validated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sets = "{clean: {dataset: {type: digits, split: val}, batch_size: 256}}"
+    config = write_config(tmp_path, f"  - {{type: EvalHook, metric: clean/accuracy, dataloader: {sets}}}\n")
+    only_train = "dataset={train: {type: digits, split: train}}"
+    assert main(["train", config, only_train]) == 0
+    capsys.readouterr()
+    assert main(["test", config, only_train, "--split", "val"]) == 0
+    assert "clean/accuracy" in capsys.readouterr().out
+
+
 def test_an_unknown_checkpoint_is_a_mistake_with_the_nearest_one(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", trained, "--checkpoint", "epoch_11.pth"]) == 2
     assert "did you mean 'epoch_1.pth'?" in capsys.readouterr().err

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -134,3 +138,31 @@ def test_letters_of_matplotlib_are_those_that_it_draws_in_a_figure():
 def _around_ink(pixels):
     rows, columns = np.nonzero(pixels.min(-1) < 200)
     return pixels[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
+
+
+ALONE = """
+import sys
+from hookline.visual.canvas import blank
+from hookline.visual.render import render
+
+picture = blank(30, 90)
+picture.write(5, 15, "letters")
+assert (render(picture, "matplotlib") < 128).any()
+assert "matplotlib" not in sys.modules
+
+import matplotlib
+import matplotlib.pyplot as plt  # in full, as a hook of the user's might
+
+figure = plt.figure(figsize=(1, 1))
+figure.text(0.1, 0.5, "letters")
+figure.canvas.draw()
+from hookline.visual.render import _ft2font
+
+assert _ft2font() is matplotlib.ft2font
+"""
+
+
+def test_letters_are_had_without_the_import_of_matplotlib_and_leave_it_whole():
+    environment = {**os.environ, "MPLBACKEND": "agg"}
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
