@@ -57,6 +57,7 @@ class Accuracy(Mean):
         if top_k < 1:
             raise ValueError(f"accuracy: top_k must be at least 1, got {top_k}")
         self.top_k = top_k
+        self._looked = False
         super().__init__(self._correct)
 
     def _correct(self, preds: Tensor, targets: Tensor) -> Tensor:
@@ -69,10 +70,19 @@ class Accuracy(Mean):
                 raise ValueError(f"accuracy: top_k is {self.top_k}, but the predictions have {preds.shape[1]} classes")
             return (preds.topk(self.top_k, dim=1).indices == targets.unsqueeze(1)).any(1)
         _check_same_shape("accuracy", preds, targets)
+        if targets.is_floating_point() and not self._looked:
+            self._look(targets)
         if preds.is_floating_point():  # probabilities or logits, told apart without waiting for the device
             probabilities = ((preds >= 0) & (preds <= 1)).all()
             preds = preds > torch.where(probabilities, 0.5, 0.0)
         return preds == targets.to(preds.dtype)
+
+    def _look(self, targets: Tensor) -> None:
+        """Refuse measurements where classes are wanted; at the first batch only, because it waits for the device."""
+        self._looked = True
+        low, high = (float(value) for value in targets.aminmax()) if targets.numel() else (0.0, 1.0)
+        if low < 0 or high > 1:
+            raise ValueError(f"accuracy is for classes, and the targets are numbers from {low:.3g} to {high:.3g}: take mae or mse")
 
 
 @METRICS.register("mae")

@@ -49,6 +49,12 @@ def test_accuracy_of_several_labels_and_of_whole_numbers():
     assert evaluate(Accuracy(), [(torch.tensor([0, 1, 2, 2]), torch.tensor([0, 1, 1, 2]))]) == 0.75
 
 
+def test_accuracy_is_not_for_measurements():
+    with pytest.raises(ValueError, match=r"accuracy is for classes, and the targets are numbers from -1\.5 to 7: take mae or mse"):
+        evaluate(Accuracy(), [(torch.zeros(2, 2), torch.tensor([[7.0, 0.0], [-1.5, 1.0]]))])
+    assert evaluate(Accuracy(), [(torch.tensor([[0.9, 0.1]]), torch.tensor([[1.0, 0.0]]))]) == 1.0
+
+
 def test_errors_of_values_agree_with_torchmetrics():
     batches = [(torch.rand(size, 2), torch.rand(size, 2)) for size in (3, 5)]
     assert evaluate(MeanAbsoluteError(), batches) == pytest.approx(evaluate(torchmetrics.MeanAbsoluteError(), batches))
