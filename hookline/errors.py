@@ -67,7 +67,9 @@ def suggest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: the nearest known name, or else what there is."""
     options = sorted({option for option in known if isinstance(option, str)})
     by_folded = {option.lower().replace("_", ""): option for option in options}
-    near = difflib.get_close_matches(str(name).lower().replace("_", ""), by_folded, n=1, cutoff=0.6)
+    folded = str(name).lower().replace("_", "")
+    begin_so = [option for option in by_folded if option.startswith(folded) and len(folded) > 2]  # the rest was forgotten, not misspelt
+    near = difflib.get_close_matches(folded, by_folded, n=1, cutoff=0.8) or begin_so or difflib.get_close_matches(folded, by_folded, n=1)
     if near:
         return f"; did you mean {by_folded[near[0]]!r}?"
     if not options:

@@ -10,7 +10,7 @@ import pytest
 
 import hookline
 from hookline import DATASETS, HOOKS, LOSSES, METRICS, MODELS, OPTIMIZERS, SCHEDULERS, WRITERS, BaseHook
-from hookline.errors import ConfigError
+from hookline.errors import ConfigError, suggest
 from hookline.registry import Registry
 
 
@@ -122,3 +122,9 @@ def test_importing_the_package_imports_no_torch():
 
 def test_a_hook_class_is_recognised_only_as_a_subclass():
     assert HOOKS.kind is BaseHook
+
+
+def test_a_name_whose_rest_was_forgotten_is_known_by_its_beginning():
+    assert suggest("Cosine", ["CosineRestart", "CosineAnnealing", "Step"]) == "; did you mean 'CosineAnnealing'?"
+    assert suggest("metric", ["metric_name", "metrics"]) == "; did you mean 'metrics'?"
+    assert suggest("lr", ["lrate", "l2"]).startswith("; did you mean 'l")
