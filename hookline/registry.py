@@ -1,82 +1,130 @@
-"""Names to classes, so that a config can build everything."""
+"""Registries: classes by name, so that a config can build everything."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.metadata
 import logging
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, TypeVar, cast, overload
 
 from hookline.errors import ConfigError, Problem, suggest
+from hookline.imports import import_by_path
 from hookline.signature import check_arguments
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-C = TypeVar("C", bound=type)
-
-# A dotted path names a class to build, and these modules hold nothing that a training config builds.
-FORBIDDEN_MODULES = frozenset(
-    {"os", "posix", "nt", "subprocess", "sys", "builtins", "shutil", "importlib", "runpy", "ctypes", "pickle", "socket", "pty"}
-)
+C = TypeVar("C")
 
 
 class Registry(Generic[T]):
-    """Classes of one kind by name; builds them from `{type: Name, …}`.
+    """Classes of one kind by name. Builds instances from `{type: Name, …}`.
 
-    `home` is the module whose import registers the built-in ones; it is imported on the first look-up, so that
-    registering costs nobody an import. Packages may announce more under the entry point group `hookline.<name>s`.
+    Other packages add classes with the entry point group `hookline.<name>s`.
+
+    Args:
+        name: What one of the classes is called in messages, such as `hook`.
+        kind: The base class that every registered class must have.
+        home: The module that registers the built-in classes, directly or with `add_lazy`. It is
+            imported on the first look-up.
     """
 
-    COMMON: ClassVar[Mapping[str, type]] = {}  # what every class here can be given, besides its own parameters
+    # Parameters that every class here accepts in addition to its constructor's.
+    COMMON: ClassVar[Mapping[str, type]] = {}
 
-    def __init__(self, name: str, kind: type[T] | tuple[type, ...], home: str | None = None) -> None:
+    def __init__(
+        self, name: str, kind: type[T] | tuple[type, ...], home: str | None = None
+    ) -> None:
         self.name = name
         self.kind = kind
         self._home = home
         self._classes: dict[str, type[T]] = {}
+        self._lazy: dict[str, Callable[[str], object]] = {}
         self._complete = False
 
-    def register(self, name: str | type | None = None, *, force: bool = False) -> Any:
-        """Decorator: `@HOOKS.register()` or `@HOOKS.register("Name")`."""
-        if isinstance(name, type):  # used without parentheses
-            return self.register()(name)
+    @overload
+    def register(self, name: type[C], *, force: bool = False) -> type[C]: ...
 
-        def decorate(cls: C) -> C:
-            key = name or cls.__name__
-            known = self._classes.get(key)
-            redefined = known is not None and (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
-            if known is not None and not force and not redefined:
-                if _is_ours(known) == _is_ours(cls):
-                    raise KeyError(f"{self.name} {key!r} is registered already, as {_full_name(known)}; force=True replaces it")
-                log.warning("%s %r is that of %s, not the built-in one", self.name, key, (cls if _is_ours(known) else known).__module__)
-            if known is None or force or redefined or _is_ours(known):
-                self._classes[key] = cls
+    @overload
+    def register(
+        self, name: str | None = None, *, force: bool = False
+    ) -> Callable[[type[C]], type[C]]: ...
+
+    def register(self, name: str | type[Any] | None = None, *, force: bool = False) -> Any:
+        """Register the decorated class: `@HOOKS.register()` or `@HOOKS.register("Name")`.
+
+        Args:
+            name: The class's name in configs; its own name by default.
+            force: Replace a class that is already registered under the name.
+        """
+        if isinstance(name, type):  # used without parentheses
+            self._add(name.__name__, name, force)
+            return name
+
+        def decorate(cls: type[C]) -> type[C]:
+            self._add(name or cls.__name__, cls, force)
             return cls
 
         return decorate
 
-    def register_module(self, name: str | None = None, force: bool = False, module: type | None = None) -> Any:
-        """The same as `register`, under the name and with the arguments that MMEngine and MMCV use."""
-        if module is not None:
-            return self.register(name, force=force)(module)
-        return self.register(name, force=force)
+    @overload
+    def register_module(
+        self, name: str | None = None, force: bool = False, *, module: type[C]
+    ) -> type[C]: ...
+
+    @overload
+    def register_module(
+        self, name: str | None = None, force: bool = False, module: None = None
+    ) -> Callable[[type[C]], type[C]]: ...
+
+    def register_module(
+        self, name: str | None = None, force: bool = False, module: type[Any] | None = None
+    ) -> Any:
+        """Do the same as `register`, with the arguments of MMEngine and MMCV."""
+        decorate = self.register(name, force=force)
+        return decorate if module is None else decorate(module)
+
+    def add_lazy(self, names: Iterable[str], load: Callable[[str], object]) -> None:
+        """Announce classes that are imported on first use.
+
+        Args:
+            names: Names that may be looked up before the import. A name that stands for something
+                else, such as a function of the same package, is ignored.
+            load: Imports the object of a name. The import registers the class.
+        """
+        self._lazy.update(dict.fromkeys(names, load))
 
     def get(self, name: str) -> type[T]:
-        """The class of a registered name or a dotted path; ConfigError with a suggestion if there is none."""
-        if (known := self._look_up(name)) is not None:
+        """Return the class of a registered name or a dotted path.
+
+        Raises:
+            ConfigError: If there is no such class; with the nearest name as a suggestion.
+        """
+        known = self._look_up(name)
+        if known is not None:
             return known
         if "." in name:
             return self._import(name)
         folded = {key.lower(): cls for key, cls in self.items()}
         if name.lower() in folded:
             return folded[name.lower()]
-        raise ConfigError(Problem(f"unknown {self.name} {name!r}{suggest(name, self._classes)}", ("type",)))
+        suggestion = suggest(name, self._classes)
+        message = f"unknown {self.name} {name!r}"
+        raise ConfigError(message, path=("type",), parameter="type", suggestion=suggestion)
 
     def build(self, config: Mapping[str, Any] | T | str, **extra: Any) -> T:
-        """An instance from `{type: …, parameters…}`; a ready instance is passed through."""
+        """Build an instance.
+
+        Args:
+            config: `{type: Name, …}` with the parameters of the class, or only the name. An
+                instance is returned unchanged.
+            extra: Further arguments of the class.
+
+        Raises:
+            ConfigError: With all problems of the config.
+        """
         if isinstance(config, str):
             config = {"type": config}
         if not isinstance(config, Mapping):
@@ -88,41 +136,59 @@ class Registry(Generic[T]):
         try:
             return self.construct(cls, {**self.arguments(config), **extra})
         except (TypeError, ValueError) as error:  # a value that only the class itself can judge
-            raise ConfigError(Problem(str(error) if cls.__name__ in str(error) else f"{cls.__name__}: {error}")) from error
+            if isinstance(error, ConfigError):
+                raise
+            raise ConfigError(str(error), component=cls.__name__) from error
 
-    def check(self, config: Mapping[str, Any], provided: frozenset[str] = frozenset()) -> list[Problem]:
-        """What is wrong with a config, without building anything."""
+    def check(
+        self, config: Mapping[str, Any], provided: frozenset[str] = frozenset()
+    ) -> list[Problem]:
+        """Return the problems of a config, without building anything.
+
+        Args:
+            config: The config.
+            provided: Names of arguments that `build` gets as `extra`.
+        """
         name = config.get("type")
         if not isinstance(name, str):
-            what = "missing 'type'" if name is None else f"'type' must be text, got {name!r}"
-            return [Problem(f"{what}: the name of a {self.name}", () if name is None else ("type",))]
+            if name is None:
+                return [Problem(f"missing 'type': the name of a {self.name}", parameter="type")]
+            message = f"'type' must be the name of a {self.name}"
+            return [Problem(message, ("type",), parameter="type", value=name)]
         try:
             cls = self.get(name)
         except ConfigError as error:
             return error.problems
-        return check_arguments(self.signature_of(cls), self.arguments(config), provided, self.COMMON)
+        return check_arguments(
+            self.signature_of(cls), self.arguments(config), provided, self.COMMON
+        )
 
     def arguments(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """The part of a config that goes to the constructor."""
+        """Return the part of a config that goes to the constructor."""
         return {str(key): value for key, value in config.items() if key != "type"}
 
     def signature_of(self, cls: type[T]) -> Callable[..., Any]:
-        """What a config is checked against."""
+        """Return the callable whose parameters a config gives."""
         return cls
 
     def construct(self, cls: type[T], arguments: dict[str, Any]) -> T:
+        """Make an instance from checked arguments."""
         return cls(**arguments)
 
     def names(self) -> list[str]:
+        """Return all registered names, sorted."""
         self._load_all()
         return sorted(self._classes)
 
     def items(self) -> list[tuple[str, type[T]]]:
+        """Return all registered names with their classes, sorted by name."""
         self._load_all()
         return sorted(self._classes.items())
 
     def __contains__(self, name: object) -> bool:
-        return (isinstance(name, str) and self._look_up(name) is not None) or name in self.names()
+        if isinstance(name, str) and self._look_up(name) is not None:
+            return True
+        return name in self.names()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names())
@@ -130,55 +196,66 @@ class Registry(Generic[T]):
     def __len__(self) -> int:
         return len(self.names())
 
+    def _add(self, name: str, cls: type[Any], force: bool) -> None:
+        known = self._classes.get(name)
+        if known is None or force or _full_name(known) == _full_name(cls):
+            self._classes[name] = cls
+            return
+        if _is_ours(known) == _is_ours(cls):
+            raise KeyError(
+                f"{self.name} {name!r} is already registered as {_full_name(known)}; "
+                "force=True replaces it"
+            )
+        # A user's class wins over the built-in one, whichever is imported first.
+        users: type[Any] = cls if _is_ours(known) else known
+        self._classes[name] = users
+        log.warning("%s %r is %s, not the built-in class", self.name, name, _full_name(users))
+
     def _look_up(self, name: str) -> type[T] | None:
         self._load()
-        if name not in self._classes and self._home:
-            getattr(sys.modules.get(self._home), name, None)  # a home that imports its names on use registers this one now
+        if name not in self._classes and name in self._lazy:
+            self._lazy[name](name)
         return self._classes.get(name)
 
     def _load_all(self) -> None:
         self._load()
-        home = sys.modules.get(self._home or "")
-        for name in getattr(home, "__all__", ()):
-            getattr(home, name)
+        for name, load in list(self._lazy.items()):
+            load(name)
 
     def _load(self) -> None:
         if self._complete:
             return
-        self._complete = True  # first, because the modules below look names up while they are imported
+        self._complete = True  # first: the imports below look up names as well
         if self._home:
             importlib.import_module(self._home)
         for entry in importlib.metadata.entry_points(group=f"hookline.{self.name}s"):
             if entry.name not in self._classes:
-                try:
-                    self._classes[entry.name] = self._checked(entry.load(), entry.value)
-                except Exception as error:  # another package's fault must not stop runs that do not use it
-                    log.warning("%s %r of package %s cannot be used: %s", self.name, entry.name, entry.dist and entry.dist.name, error)
+                self._load_entry_point(entry)
+
+    def _load_entry_point(self, entry: importlib.metadata.EntryPoint) -> None:
+        try:
+            self._classes[entry.name] = self._checked(entry.load(), entry.value)
+        except Exception as error:  # a broken package must not stop runs that do not use it
+            package = entry.dist.name if entry.dist is not None else "?"
+            log.warning(
+                "%s %r of package %s cannot be used: %s", self.name, entry.name, package, error
+            )
 
     def _import(self, path: str) -> type[T]:
-        module_name, _, attribute = path.rpartition(".")
-        if module_name.split(".")[0] in FORBIDDEN_MODULES:
-            raise ConfigError(Problem(f"{path!r}: module {module_name!r} may not be used from a config", ("type",)))
         try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            if error.name and not module_name.startswith(error.name):
-                raise  # the user's module was found, and what it needs was not: its traceback tells more
-            raise ConfigError(Problem(f"unknown {self.name} {path!r}: there is no module {module_name!r}", ("type",))) from error
-        if not hasattr(module, attribute):
-            raise ConfigError(Problem(f"module {module_name!r} has no {attribute!r}{suggest(attribute, _classes_of(module))}", ("type",)))
-        return self._checked(getattr(module, attribute), path)
+            found = import_by_path(path, self.name, lambda value: isinstance(value, type))
+        except ConfigError as error:
+            problems = [replace(each.below("type"), parameter="type") for each in error.problems]
+            raise ConfigError(problems) from error
+        return self._checked(found, path)
 
     def _checked(self, target: Any, path: str) -> type[T]:
         if not isinstance(target, type) or not issubclass(target, self.kind):
             kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
             wanted = " or ".join(_full_name(kind) for kind in kinds)
-            raise ConfigError(Problem(f"{path!r} is not a {self.name} class (a subclass of {wanted})", ("type",)))
-        return target  # type: ignore[return-value]  # a subclass of the kind, as just found
-
-
-def _classes_of(module: object) -> list[str]:
-    return [name for name, value in vars(module).items() if isinstance(value, type)]
+            message = f"{path!r} is not a {self.name} class (a subclass of {wanted})"
+            raise ConfigError(message, path=("type",), parameter="type", value=path)
+        return cast("type[T]", target)
 
 
 def _is_ours(cls: type) -> bool:

@@ -1,67 +1,193 @@
-"""The runner that users meet: the engine's, with the default hooks, and built from a config if wanted."""
+"""The runner that users create: the engine's, with the default hooks, from objects or a config."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
 from torch.utils.data import DataLoader
 
 from hookline.config import build, load_config
 from hookline.data import make_resumable, share_loaders
-from hookline.dist import connect
-from hookline.engine import HOOKS, BaseRunner
-from hookline.engine.registration import HookOrConfig
-from hookline.errors import suggest
-from hookline.hooks import get_default_hooks
-from hookline.hooks.builder import given_hooks
-from hookline.metrics import build_metrics
-from hookline.signature import parameters
+from hookline.dist import World, connect
+from hookline.engine import HOOKS, BaseHook, BaseRunner
+from hookline.engine.manager import HookOrConfig, LocateError, Order
+from hookline.engine.runner import Loaders, Optimizers
+from hookline.hooks.builder import get_default_hooks, given_hooks
+from hookline.metrics import Metric, build_metrics
+from hookline.profiling.cost_report import DEFAULT_BUDGET
+from hookline.step import LossFunction
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+MetricOrConfig = Metric | str | Mapping[str, Any]
 
 
 class Runner(BaseRunner):
     """Trains, validates and tests a model, with hooks.
 
-    `hooks` are added to the default ones (OptimizerHook, IterTimerHook, LoggerHook, EvalHook, CheckpointHook, ReportHook); a hook of the
-    same class, or with the same owned site, takes a default one's place, and `drop_hooks` names those not wanted at all.
-    With several processes there is an UnevenBatchHook too, and with a `scheduler` (one, a list, or a dict of lists) a
-    ParamSchedulerHook, unless another hook steps it.
-    `metrics` are objects by name, or names such as `["accuracy"]`. A plain DataLoader is replaced by one with the same data,
-    batches and workers whose order depends on the seed alone, so that a run can resume in the middle of an epoch.
+    A runner has these default hooks: OptimizerHook, IterTimerHook, LoggerHook, EvalHook,
+    CheckpointHook and ReportHook; UnevenBatchHook with several ranks; ParamSchedulerHook with a
+    `scheduler`, unless another hook steps it.
+
+    Args:
+        model: The model. Its methods `train_step(batch)`, `val_step(batch)` and `test_step(batch)`
+            replace the call of the model and of `loss_fn`.
+        train_loader: An iterable of training batches. A plain DataLoader is replaced by one with
+            the same data, batches and workers whose order depends on the seed alone, so that the
+            run can resume in the middle of an epoch.
+        val_loader: An iterable of validation batches, or several by name.
+        test_loader: An iterable of test batches, or several by name.
+        optimizer: The optimizer, or several by name for a model whose `train_step` steps them.
+        loss_fn: A function of predictions and targets, such as `nn.CrossEntropyLoss()`.
+        metrics: Metrics of the validation and test: names such as `["accuracy"]`, configs, or
+            objects with `update`, `compute` and `reset`, as in torchmetrics; also as a mapping by
+            name.
+        hooks: Hooks, their configs, or callbacks of other frameworks. A hook replaces a default
+            hook of the same class, or one that owns the same site.
+        drop_hooks: Names of default hooks that the run does not have.
+        max_epochs: The length of the run in epochs. Either this or `max_iters` is required to
+            train.
+        max_iters: The length of the run in iterations.
+        work_dir: The directory for checkpoints, logs and reports; `runs/` and the current time by
+            default.
+        scheduler: One learning rate scheduler, a list, or a mapping of either by the optimizers'
+            names.
+        seed: Seeds random numbers and the order of the data. Without it, random numbers are not
+            seeded.
+        device: A device such as `cuda:0`; `auto` is the GPU if there is one, else the CPU.
+        resume: A checkpoint to resume from. With `auto`, the newest one in `work_dir`, if there is
+            one.
+        load_from: A checkpoint of which only the weights are loaded. `resume` comes first.
+        load_strict: Raise if these weights do not fit the model exactly; otherwise load those that
+            fit.
+        hook_order: With `nested`, hooks of `before_*` sites run by ascending priority and all
+            others in the opposite order; with `flat`, all run by ascending priority.
+        hook_budget: The share of an iteration above which hooks are reported as slow, as a
+            percentage or a fraction.
+        config: The config that the run comes from; saved in checkpoints, without secrets.
+        strategy: How several ranks share the model: `auto`, `single`, `ddp` or `fsdp`; or a
+            mapping with that as `type`, and its options.
+        sync_bn: Compute batch norm statistics over all ranks (GPUs only).
+        compile: Compile the model with `torch.compile`; a mapping has its options.
+        locate_error: Adds the location in a config to an error of a hook or metric; `from_config`
+            sets it.
     """
 
     def __init__(
         self,
-        model: Any,
+        model: torch.nn.Module,
         *,
+        train_loader: Iterable[Any] | None = None,
+        val_loader: Loaders | None = None,
+        test_loader: Loaders | None = None,
+        optimizer: Optimizers | None = None,
+        loss_fn: LossFunction | None = None,
+        metrics: Mapping[str, MetricOrConfig] | Sequence[MetricOrConfig] | None = None,
         hooks: Iterable[HookOrConfig] = (),
         drop_hooks: Iterable[str] = (),
-        metrics: Mapping[str, Any] | Sequence[Any] | None = None,
-        **parts: Any,
+        max_epochs: int | None = None,
+        max_iters: int | None = None,
+        work_dir: str | Path | None = None,
+        scheduler: Any = None,
+        seed: int | None = None,
+        device: str | torch.device = "auto",
+        resume: str | Path | None = None,
+        load_from: str | Path | None = None,
+        load_strict: bool = True,
+        hook_order: Order = "nested",
+        hook_budget: float | str = DEFAULT_BUDGET,
+        config: Mapping[str, Any] | None = None,
+        strategy: str | Mapping[str, Any] = "auto",
+        sync_bn: bool = False,
+        compile: bool | Mapping[str, Any] = False,
+        locate_error: LocateError | None = None,
     ) -> None:
-        known = {**parameters(BaseRunner).known, **parameters(Runner).known}
-        for name in parts:
-            if name not in known:
-                raise TypeError(f"{type(self).__name__}: unknown argument {name!r}{suggest(name, known)}")
-        given = given_hooks(hooks)
-        without = set(drop_hooks)
-        if parts.get("optimizer") is None or isinstance(parts["optimizer"], Mapping):
-            without.add("OptimizerHook")  # nothing to step, or the model's train_step does it
-        if type(parts.get("train_loader")) is DataLoader and parts["train_loader"].generator is None:
-            parts["train_loader"] = make_resumable(parts["train_loader"], parts.get("seed") or 0) or parts["train_loader"]
         world = connect()
-        for name in ("train_loader", "val_loader", "test_loader"):
-            parts[name] = share_loaders(parts.get(name), world.rank, world.size, training=name == "train_loader")
-        weighs = HOOKS.get("UnevenBatchHook")
-        defaults = get_default_hooks(replaced_by=given, without=without)
-        if world.size > 1 and "UnevenBatchHook" not in without and not any(isinstance(hook, weighs) for hook in given):
-            defaults.append(weighs())
-        if parts.get("scheduler") is not None and not any(getattr(hook, "steps_schedulers", False) for hook in given):
-            defaults.append(HOOKS.build("ParamSchedulerHook"))
-        super().__init__(model, hooks=[*defaults, *given], metrics=build_metrics(metrics or {}), **parts)
+        own_hooks = given_hooks(hooks)
+        dropped = _dropped_hooks(drop_hooks, optimizer)
+        train_loader = _resumable_loader(train_loader, seed or 0, world)
+        super().__init__(
+            model,
+            train_loader=share_loaders(train_loader, world.rank, world.size, training=True),
+            val_loader=share_loaders(val_loader, world.rank, world.size),
+            test_loader=share_loaders(test_loader, world.rank, world.size),
+            optimizer=optimizer,
+            loss_fn=loss_fn,
+            metrics=build_metrics(metrics or {}),
+            hooks=[*_default_hooks(own_hooks, dropped, scheduler, world), *own_hooks],
+            max_epochs=max_epochs,
+            max_iters=max_iters,
+            work_dir=work_dir,
+            scheduler=scheduler,
+            seed=seed,
+            device=device,
+            resume=resume,
+            load_from=load_from,
+            load_strict=load_strict,
+            hook_order=hook_order,
+            hook_budget=hook_budget,
+            config=config,
+            strategy=strategy,
+            sync_bn=sync_bn,
+            compile=compile,
+            locate_error=locate_error,
+        )
 
     @classmethod
-    def from_config(cls, config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()) -> Runner:
-        """A runner from a config file (or a loaded config); ConfigError lists all that is wrong with it."""
+    def from_config(
+        cls, config: str | Path | Mapping[str, Any], overrides: Sequence[str] = ()
+    ) -> Self:
+        """Build a runner from a config.
+
+        Args:
+            config: A config, or its file.
+            overrides: Changes of the config, such as `training.epochs=3`.
+
+        Raises:
+            ConfigError: With all problems of the config.
+        """
         return cls(**build(load_config(config, overrides)))
+
+
+def _dropped_hooks(names: Iterable[str], optimizer: Optimizers | None) -> set[str]:
+    dropped = set(names)
+    if optimizer is None or isinstance(optimizer, Mapping):
+        dropped.add("OptimizerHook")  # nothing to step, or the model's train_step does it
+    return dropped
+
+
+def _default_hooks(
+    own_hooks: Sequence[BaseHook], dropped: set[str], scheduler: Any, world: World
+) -> list[BaseHook]:
+    """Build the default hooks that the user's own hooks do not replace."""
+    hooks = get_default_hooks(replaced_by=own_hooks, without=dropped)
+    if world.size > 1 and "UnevenBatchHook" not in dropped:
+        uneven_batch_hook = HOOKS.get("UnevenBatchHook")
+        if not any(isinstance(hook, uneven_batch_hook) for hook in own_hooks):
+            hooks.append(uneven_batch_hook())
+    if scheduler is not None and not any(hook.steps_schedulers for hook in own_hooks):
+        hooks.append(HOOKS.build("ParamSchedulerHook"))
+    return hooks
+
+
+def _resumable_loader(
+    loader: Iterable[Any] | None, seed: int, world: World
+) -> Iterable[Any] | None:
+    """Replace a plain DataLoader by a resumable one, if its order can be computed."""
+    if type(loader) is not DataLoader or loader.generator is not None:
+        return loader
+    resumable = make_resumable(loader, seed)
+    if resumable is None:
+        return loader
+    if world.is_main:
+        logging.getLogger("hookline").info(
+            "train_loader: the DataLoader is replaced by a %s with the same data and batches, "
+            "which can resume in the middle of an epoch; its order depends on the seed (%d)",
+            type(resumable).__name__, seed,
+        )  # fmt: skip
+    return resumable

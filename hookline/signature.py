@@ -1,4 +1,4 @@
-"""What a class can be configured with, read from its constructor."""
+"""Check the arguments of a constructor or function against its signature."""
 
 from __future__ import annotations
 
@@ -6,17 +6,30 @@ import collections.abc
 import dataclasses
 import inspect
 import os
+import re
 import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from hookline.errors import Problem, suggest
+from hookline.errors import KeyPath, Problem, Suggestion, suggest
+
+# Raised for type hints that name something that is absent at run time.
+UNRESOLVED_HINT = (NameError, AttributeError, TypeError, SyntaxError, ImportError)
+
+TYPE_NAMES = {
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    bool: "true or false",
+    list: "a list",
+    dict: "a mapping",
+}
 
 
 class Parameters(typing.NamedTuple):
-    """The constructor parameters of a class."""
+    """The named parameters of a constructor or function, without `self`."""
 
     known: dict[str, inspect.Parameter]
     open_ended: bool  # takes **kwargs
@@ -27,12 +40,13 @@ class Parameters(typing.NamedTuple):
 
 
 def parameters(cls: Callable[..., Any]) -> Parameters:
-    """The named parameters of a constructor or function, without `self`."""
+    """Return the named parameters of a constructor or function."""
     try:
         signature = inspect.signature(cls)
-    except (TypeError, ValueError):  # some C types tell nothing
+    except (TypeError, ValueError):  # Some types written in C have no signature.
         return Parameters({}, True, {})
-    known, open_ended = {}, False
+    known = {}
+    open_ended = False
     for name, parameter in signature.parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             open_ended = True
@@ -42,31 +56,54 @@ def parameters(cls: Callable[..., Any]) -> Parameters:
 
 
 def check_arguments(
-    cls: Callable[..., Any], given: Mapping[str, Any], provided: frozenset[str] = frozenset(), common: Iterable[str] = ()
+    cls: Callable[..., Any],
+    given: Mapping[str, Any],
+    provided: frozenset[str] = frozenset(),
+    common: Iterable[str] = (),
 ) -> list[Problem]:
-    """What is wrong with calling `cls(**given)`.
+    """Return the problems of calling `cls(**given)`.
 
-    `provided` are the arguments that come from elsewhere; `common` are further names that may be given, to be suggested.
+    Args:
+        cls: The class or function.
+        given: The arguments.
+        provided: Names of arguments that the caller adds later.
+        common: Names that are accepted in addition to the parameters of `cls`, for suggestions.
     """
-    known, open_ended, hints = params = parameters(cls)
-    label = getattr(cls, "__name__", str(cls))
+    params = parameters(cls)
+    component = getattr(cls, "__name__", str(cls))
     problems = []
     for name, value in given.items():
-        if name not in known:
-            if not open_ended:
-                options = (set(known) - provided) | set(common)
-                text = f"{label}: unknown parameter {name!r}{suggest(name, options)}"
-                problems.append(Problem(text if options else f"{label} takes no parameters, got {name!r}", (name,)))
-        elif name in hints and not fits(value, hints[name]):
-            problems.append(Problem(f"{label}: {name!r} must be {describe(hints[name])}, got {value!r}", (name,)))
+        about: dict[str, Any] = {"component": component, "parameter": name}
+        if name in params.known:
+            hint = params.hints.get(name, Any)
+            if not fits(value, hint):
+                problems.append(type_problem(f"{name!r} must be", value, hint, (name,), **about))
+        elif not params.open_ended:
+            options = (set(params.known) - provided) | set(common)
+            message = f"unknown parameter {name!r}" if options else f"takes no parameter {name!r}"
+            problems.append(Problem(message, (name,), suggestion=suggest(name, options), **about))
     missing = [name for name in params.required() if name not in given and name not in provided]
     if missing:
-        problems.append(Problem(f"{label}: missing {', '.join(repr(name) for name in missing)}"))
+        names = ", ".join(repr(name) for name in missing)
+        problems.append(Problem(f"missing {names}", component=component, parameter=missing[0]))
     return problems
 
 
+def type_problem(label: str, value: Any, hint: Any, path: KeyPath, **about: Any) -> Problem:
+    """Return the problem of a value that does not fit its type hint."""
+    advice = "leave out the quotes" if _is_quoted_number(value, hint) else ""
+    about = {"suggestion": Suggestion(advice=advice), **about}
+    return Problem(f"{label} {describe(hint)}", path, value=value, **about)
+
+
+def _is_quoted_number(value: Any, hint: Any) -> bool:
+    if not isinstance(value, str) or not re.fullmatch(r"[-+.\d]+(e[-+]?\d+)?", value):
+        return False
+    return fits(1, hint) or fits(0.5, hint)
+
+
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value from a config can stand for a type hint; unknown hints accept everything."""
+    """Return whether a value from a config fits a type hint; an unknown hint fits every value."""
     if hint is Any or hint is inspect.Parameter.empty or isinstance(hint, (str, typing.TypeVar)):
         return True
     if hint is None or hint is type(None):
@@ -79,13 +116,28 @@ def fits(value: Any, hint: Any) -> bool:
     if origin is typing.Annotated:
         return fits(value, args[0])
     if origin in (list, tuple, collections.abc.Sequence, collections.abc.Iterable):
-        if not isinstance(value, (list, tuple)):
-            return False
-        if origin is tuple and args and args[-1] is not Ellipsis:
-            return len(value) == len(args) and all(fits(v, a) for v, a in zip(value, args, strict=True))
-        return not args or all(fits(item, args[0]) for item in value)
+        return _fits_sequence(value, origin, args)
     if origin in (dict, collections.abc.Mapping):
-        return isinstance(value, Mapping) and (len(args) < 2 or all(fits(item, args[1]) for item in value.values()))
+        return _fits_mapping(value, args)
+    return _fits_class(value, hint)
+
+
+def _fits_sequence(value: Any, origin: Any, args: tuple[Any, ...]) -> bool:
+    if not isinstance(value, (list, tuple)):
+        return False
+    if origin is tuple and args and args[-1] is not Ellipsis:
+        same_length = len(value) == len(args)
+        return same_length and all(fits(v, a) for v, a in zip(value, args, strict=True))
+    return not args or all(fits(item, args[0]) for item in value)
+
+
+def _fits_mapping(value: Any, args: tuple[Any, ...]) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return len(args) < 2 or all(fits(item, args[1]) for item in value.values())
+
+
+def _fits_class(value: Any, hint: Any) -> bool:
     if hint is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     if hint is int:
@@ -96,11 +148,11 @@ def fits(value: Any, hint: Any) -> bool:
         return isinstance(value, (str, os.PathLike))
     if hint in (str, bool, list, dict):
         return isinstance(value, hint)
-    return True  # classes of other libraries: their own constructors know better
+    return True  # A class of another library checks its arguments itself.
 
 
 def describe(hint: Any) -> str:
-    """A type hint in a user's words."""
+    """Return a type hint in the words of a config's author."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(describe(arg) for arg in args)
@@ -108,34 +160,41 @@ def describe(hint: Any) -> str:
         return "one of " + ", ".join(repr(arg) for arg in args)
     if hint is type(None) or hint is None:
         return "null"
-    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false", list: "a list", dict: "a mapping"}
-    if hint in names:
-        return names[hint]
-    if origin is not None:
-        inner = ", ".join(describe(arg) for arg in args if arg is not Ellipsis)
-        return f"{names.get(origin, getattr(origin, '__name__', str(origin)))} of {inner}" if inner else str(origin)
-    return getattr(hint, "__name__", str(hint))
+    if hint in TYPE_NAMES:
+        return TYPE_NAMES[hint]
+    if origin is None:
+        return getattr(hint, "__name__", str(hint))
+    inner = ", ".join(describe(arg) for arg in args if arg is not Ellipsis)
+    if not inner:
+        return str(origin)
+    name = TYPE_NAMES.get(origin) or getattr(origin, "__name__", str(origin))
+    return f"{name} of {inner}"
 
 
 def _hints(cls: Callable[..., Any]) -> dict[str, Any]:
-    target: Any = vars(cls).get("__init__", getattr(cls, "__init__", None)) if isinstance(cls, type) else cls
+    target: Any = cls
+    if isinstance(cls, type):
+        target = vars(cls).get("__init__", getattr(cls, "__init__", None))
     try:
         return typing.get_type_hints(target)
-    except Exception:  # a hint that names something absent at run time tells us nothing; all values pass then
+    except UNRESOLVED_HINT:
         if dataclasses.is_dataclass(cls):
             return _field_hints(cls)
-        return {name: hint for name, hint in getattr(target, "__annotations__", {}).items() if not isinstance(hint, str)}
+        hints = getattr(target, "__annotations__", {})
+        return {name: hint for name, hint in hints.items() if not isinstance(hint, str)}
 
 
 def _field_hints(cls: Any) -> dict[str, Any]:
-    """The hints of a dataclass whose fields come from several modules: each is read where it was written."""
+    """Return the hints of a dataclass, each resolved in the module of the class that declares it."""
     hints: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         names = vars(sys.modules[base.__module__])
         for name, hint in vars(base).get("__annotations__", {}).items():
-            if name in cls.__dataclass_fields__:
-                try:
-                    hints.update(typing.get_type_hints(types.SimpleNamespace(__annotations__={name: hint}), names))
-                except Exception:  # as above
-                    hints.pop(name, None)
+            if name not in cls.__dataclass_fields__:
+                continue
+            single = types.SimpleNamespace(__annotations__={name: hint})
+            try:
+                hints.update(typing.get_type_hints(single, names))
+            except UNRESOLVED_HINT:
+                hints.pop(name, None)
     return hints

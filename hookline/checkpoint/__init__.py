@@ -1,21 +1,22 @@
-"""Checkpoints that survive: what they hold, how they are written, found, verified and loaded. Knows no runner and no hook."""
+"""Checkpoints: their content, and how they are written, found, verified and loaded.
+
+This package knows neither the runner nor any hook.
+"""
 
 from hookline.checkpoint.diff import diff
-from hookline.checkpoint.errors import CheckpointError
+from hookline.checkpoint.errors import CheckpointError, UnsafeCheckpoint
 from hookline.checkpoint.files import FileSystem
 from hookline.checkpoint.formats import check_plain, is_finite
 from hookline.checkpoint.loading import load_checkpoint, load_whole, with_shards
 from hookline.checkpoint.manifest import INEXACT, Entry
-from hookline.checkpoint.names import check_name, is_promise, safe_name
+from hookline.checkpoint.names import check_name, is_reserved_name, safe_name
 from hookline.checkpoint.publish import publish, write_checkpoint
 from hookline.checkpoint.saver import Saver
 from hookline.checkpoint.snapshot import Snapshot
 from hookline.checkpoint.store import CheckpointStore, Latest
-from hookline.checkpoint.writer import BackgroundWriter
 
 __all__ = [
     "INEXACT",
-    "BackgroundWriter",
     "CheckpointError",
     "CheckpointStore",
     "Entry",
@@ -23,11 +24,12 @@ __all__ = [
     "Latest",
     "Saver",
     "Snapshot",
+    "UnsafeCheckpoint",
     "check_name",
     "check_plain",
     "diff",
     "is_finite",
-    "is_promise",
+    "is_reserved_name",
     "load_checkpoint",
     "load_whole",
     "publish",

@@ -1,4 +1,4 @@
-"""The one error of this package."""
+"""The errors of this package."""
 
 from __future__ import annotations
 
@@ -6,4 +6,8 @@ from hookline.errors import HooklineError
 
 
 class CheckpointError(HooklineError):
-    """A checkpoint could not be written, found, verified or loaded; one line with the file and the cause."""
+    """A checkpoint could not be written, found, verified or loaded; `file` names it."""
+
+
+class UnsafeCheckpoint(CheckpointError):
+    """A file holds more than tensors and plain values. It was not loaded or executed."""

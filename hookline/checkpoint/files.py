@@ -1,4 +1,7 @@
-"""Every operation that makes a file durable, in one place, so that a test can make each of them fail."""
+"""Durable file operations.
+
+All of them go through `FileSystem`, so that a test can make each one fail.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,23 @@ from typing import BinaryIO, NamedTuple
 
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.names import temporary_name
+from hookline.errors import Suggestion
 
 log = logging.getLogger(__name__)
 
-CHUNK = 1 << 20
-FULL = (errno.ENOSPC, errno.EDQUOT)
+CHUNK_BYTES = 1 << 20
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)  # answers of some network file systems
+STILL_INTACT = Suggestion(advice="earlier checkpoints are intact")
 
 
 class FileSystem:
-    """The operations of the system that the store is built on; a subclass may record them or make them fail."""
+    """The system calls of the store. A subclass may record them or make them fail."""
 
     def create(self, path: Path) -> int:
-        """Open a new file for writing: never an existing one, never through a link."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        """Open a new file for writing. Never open an existing one or follow a link."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        return os.open(path, flags, 0o600)
 
     def write(self, descriptor: int, data: memoryview) -> int:
         return os.write(descriptor, data)
@@ -47,12 +54,19 @@ class FileSystem:
     def make_directory(self, path: Path) -> None:
         path.mkdir(exist_ok=True)
 
+    def create_directory(self, path: Path) -> None:
+        """Make a new directory that only its owner can enter; fail if the path exists."""
+        os.mkdir(path, 0o700)
+
+    def remove_directory(self, path: Path) -> None:
+        os.rmdir(path)
+
     def sync_directory(self, directory: Path) -> None:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems sync no directories
+            if error.errno not in NO_DIRECTORY_SYNC:
                 raise
         finally:
             os.close(descriptor)
@@ -63,7 +77,7 @@ class FileSystem:
 
 
 class Written(NamedTuple):
-    """A temporary file that is complete and on the disk, but has not got its name yet."""
+    """A temporary file that is complete and on disk, but does not have its final name yet."""
 
     path: Path
     size: int
@@ -71,14 +85,15 @@ class Written(NamedTuple):
 
 
 class HashingWriter:
-    """The stream that a checkpoint is written to; knows the size and hash of all that went through."""
+    """A stream that computes the size and the hash of the bytes written to it."""
 
     def __init__(self, fs: FileSystem, descriptor: int) -> None:
+        self.size = 0
+        # The first error of a write: torch.save hides it behind "unexpected pos …".
+        self.error: BaseException | None = None
         self._fs = fs
         self._descriptor = descriptor
         self._hash = hashlib.sha256()
-        self.size = 0
-        self.error: BaseException | None = None  # torch.save hides the cause behind "unexpected pos …"
 
     def write(self, data: bytes | memoryview) -> int:
         left = memoryview(data).cast("B")
@@ -86,10 +101,10 @@ class HashingWriter:
         self._hash.update(left)
         try:
             while left:
-                done = self._fs.write(self._descriptor, left)
-                if done <= 0:
+                count = self._fs.write(self._descriptor, left)
+                if count <= 0:
                     raise OSError(errno.EIO, "nothing was written")
-                left = left[done:]
+                left = left[count:]
         except BaseException as error:
             self.error = error
             raise
@@ -97,15 +112,17 @@ class HashingWriter:
         return total
 
     def flush(self) -> None:
-        """There is nothing to flush; torch.save asks for it."""
+        """Do nothing. torch.save requires this method."""
 
     def hexdigest(self) -> str:
         return self._hash.hexdigest()
 
 
-def write_temporary(fs: FileSystem, directory: Path, fill: Callable[[HashingWriter], object]) -> Written:
-    """A new synced file in the directory with what `fill` wrote; after a failure there is no such file."""
-    path = directory / temporary_name()
+Fill = Callable[[HashingWriter], object]
+
+
+def write_temporary(fs: FileSystem, path: Path, fill: Fill) -> Written:
+    """Create a file, let `fill` write to it, and sync it. After a failure the file is gone."""
     descriptor = fs.create(path)
     try:
         try:
@@ -114,7 +131,7 @@ def write_temporary(fs: FileSystem, directory: Path, fill: Callable[[HashingWrit
             fs.sync(descriptor)
             found = os.fstat(descriptor).st_size
             if found != stream.size:
-                raise OSError(errno.EIO, f"{stream.size} bytes were written, {found} arrived")
+                raise OSError(errno.EIO, f"wrote {stream.size} bytes, but the file has {found}")
         finally:
             fs.close(descriptor)
     except BaseException:
@@ -123,9 +140,9 @@ def write_temporary(fs: FileSystem, directory: Path, fill: Callable[[HashingWrit
     return Written(path, stream.size, stream.hexdigest())
 
 
-def replace_file(fs: FileSystem, path: Path, fill: Callable[[HashingWriter], object]) -> None:
-    """Replace a file in one step by what `fill` writes; the caller syncs the directory."""
-    written = write_temporary(fs, path.parent, fill)
+def replace_file(fs: FileSystem, path: Path, fill: Fill, temporary: Path | None = None) -> None:
+    """Replace a file in one step by one that `fill` writes; the caller syncs the directory."""
+    written = write_temporary(fs, temporary or path.with_name(temporary_name()), fill)
     try:
         fs.rename(written.path, path)
     except BaseException:
@@ -134,45 +151,58 @@ def replace_file(fs: FileSystem, path: Path, fill: Callable[[HashingWriter], obj
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a text file, readable for the group, so that it is there whole or not at all."""
+    """Replace a text file in one step, and make it readable for the group."""
     replace_file(FileSystem(), path, lambda stream: stream.write(text.encode()))
     os.chmod(path, 0o640)
 
 
-def link_or_copy(fs: FileSystem, source: Path) -> Path:
-    """A temporary second name for a file: a hard link, or a synced copy where the file system has none."""
-    path = source.parent / temporary_name()
+def link_or_copy(fs: FileSystem, source: Path, target: Path) -> Path:
+    """Give a file a second name: a hard link, or a synced copy if links are not supported."""
     try:
-        fs.link(source, path)
+        fs.link(source, target)
     except OSError as error:
-        if error.errno in (*FULL, errno.EIO):
+        if error.errno in (*DISK_FULL, errno.EIO):
             raise
         log.debug("%s: no hard links here (%s); copying", source.parent, error)
-        return write_temporary(fs, source.parent, lambda stream: _copy(source, stream)).path
-    return path
+        write_temporary(fs, target, lambda stream: _copy(source, stream))
+    return target
 
 
 def make_directories(fs: FileSystem, directory: Path) -> None:
-    """Make a directory and its parents so that a power cut does not take them back."""
+    """Make a directory and its parents durably."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]
     for path in reversed(missing):
         fs.make_directory(path)
         fs.sync_directory(path.parent)
 
 
+def remove_flat_directory(fs: FileSystem, directory: Path) -> None:
+    """Delete a directory and the files in it.
+
+    Raises:
+        OSError: If it is a link, or if it holds a directory. Nothing below that is touched.
+    """
+    if directory.is_symlink():
+        raise NotADirectoryError(errno.ENOTDIR, "is a link")
+    for path in sorted(directory.iterdir()):
+        fs.unlink(path)
+    fs.remove_directory(directory)
+
+
 def discard(fs: FileSystem, paths: Iterable[Path]) -> None:
-    """Remove temporary files as far as that is possible; an error here must not hide the one that led here."""
+    """Remove temporary files. Log a failure instead of hiding the error that led here."""
     for path in paths:
         try:
             fs.unlink(path)
         except OSError as error:
-            log.warning("%s: left over, and cannot be removed: %s", path, error)
+            log.warning("%s: cannot remove this temporary file: %s", path, error)
 
 
 def hash_stream(stream: BinaryIO) -> tuple[int, str]:
-    """Size and sha256 of what is left in a file."""
-    digest, size = hashlib.sha256(), 0
-    buffer = memoryview(bytearray(CHUNK))
+    """Return the size and the sha256 of the rest of a file."""
+    digest = hashlib.sha256()
+    size = 0
+    buffer = memoryview(bytearray(CHUNK_BYTES))
     while count := stream.readinto(buffer):  # type: ignore[attr-defined]
         digest.update(buffer[:count])
         size += count
@@ -180,23 +210,27 @@ def hash_stream(stream: BinaryIO) -> tuple[int, str]:
 
 
 def check_space(fs: FileSystem, path: Path, needed: int) -> None:
+    """Raise CheckpointError if the disk has less free space than needed."""
     free = fs.free_bytes(path.parent)
     if free < needed:
-        raise CheckpointError(_full(path, needed, free))
+        raise _disk_full_error(path, needed, free)
 
 
-def failure(fs: FileSystem, path: Path, error: OSError, needed: int = 0) -> CheckpointError:
-    """What a failed operation means to the user, in one line."""
-    if error.errno in FULL:
-        return CheckpointError(_full(path, needed, fs.free_bytes(path.parent)))
-    return CheckpointError(f"{path}: not saved: {error.strerror or error}; earlier checkpoints are untouched")
+def save_error(fs: FileSystem, path: Path, error: OSError, needed: int = 0) -> CheckpointError:
+    """Return the error for a failed save, in one line."""
+    if error.errno in DISK_FULL:
+        return _disk_full_error(path, needed, fs.free_bytes(path.parent))
+    reason = error.strerror or error
+    return CheckpointError(f"not saved: {reason}", file=str(path), suggestion=STILL_INTACT)
 
 
-def _full(path: Path, needed: int, free: int) -> str:
-    return f"{path}: not saved: the disk is full: {needed:,} bytes needed, {free:,} free; earlier checkpoints are untouched"
+def _disk_full_error(path: Path, needed: int, free: int) -> CheckpointError:
+    amount = f"{needed:,} bytes needed, {free:,} free" if needed else f"{free:,} bytes free"
+    message = f"not saved: the disk is full: {amount}"
+    return CheckpointError(message, file=str(path), suggestion=STILL_INTACT)
 
 
 def _copy(source: Path, stream: HashingWriter) -> None:
     with open(source, "rb", buffering=0) as file:
-        while data := file.read(CHUNK):
+        while data := file.read(CHUNK_BYTES):
             stream.write(data)

@@ -1,21 +1,22 @@
-"""What a checkpoint may hold, and how it becomes bytes and back."""
+"""The content of checkpoints: tensors and plain values, and their form on disk."""
 
 from __future__ import annotations
 
 import collections
 import logging
 import os
-import re
+import pickle
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, BinaryIO
 
 import torch
 from torch import Tensor
+from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from hookline.checkpoint.errors import CheckpointError
+from hookline.checkpoint.errors import CheckpointError, UnsafeCheckpoint
 from hookline.checkpoint.files import HashingWriter
-from hookline.errors import ConfigError, Path, Problem
+from hookline.errors import NO_VALUE, ConfigError, KeyPath, Problem, Suggestion
 
 log = logging.getLogger(__name__)
 
@@ -23,32 +24,42 @@ WEIGHTS = ("state_dict", "ema_state_dict")
 ATOMS = frozenset({type(None), bool, int, float, str, bytes})
 TENSORS = (Tensor, torch.nn.Parameter)
 MAPPINGS = (dict, collections.OrderedDict)
-HINTS = {
+SEQUENCES = (list, tuple, torch.Size)
+ADVICE = {
     "set": "use a sorted list",
     "frozenset": "use a sorted list",
     "ndarray": "use torch.from_numpy(…) or .tolist()",
     "device": "use str(…)",
     "dtype": "use str(…)",
 }
-FORCE = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+DEFAULT_ADVICE = "use tensors, numbers, text, lists and dicts"
+# The variable with which users of torch switch off its protection against pickled code.
+FORCE_UNSAFE_LOAD = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
+MAX_REASON = 160  # characters of an error of torch
+TENSOR_HEADER_BYTES = 512
+FILE_HEADER_BYTES = 1 << 16
 
 
 def check_plain(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """The checkpoint as tensors and plain values only; ConfigError with the path of each thing that is neither.
+    """Return a checkpoint that consists of tensors and plain values only.
 
-    Containers are new, tensors share memory with the originals.
+    Containers are new. Tensors share memory with the originals.
+
+    Raises:
+        ConfigError: If the checkpoint holds anything else, with the path of each such value.
     """
-    problems: list[Problem] = []
-    plain = _plain(checkpoint, (), (), problems)
-    if not problems and type(plain) is not dict:
-        problems.append(Problem(f"a checkpoint is a dict, got a {type(checkpoint).__name__}"))
-    if problems:
-        raise ConfigError(problems)
+    checker = _PlainChecker()
+    plain = checker.convert(checkpoint, (), ())
+    if not checker.problems and type(plain) is not dict:
+        found = type(checkpoint).__name__
+        checker.problems.append(Problem(f"a checkpoint must be a dict, not a {found}"))
+    if checker.problems:
+        raise ConfigError(checker.problems)
     return dict(plain)
 
 
 def serialize(checkpoint: Mapping[str, Any], stream: HashingWriter) -> None:
-    """Write what `check_plain` returned, in torch's own format."""
+    """Write the result of `check_plain` in torch's format."""
     try:
         torch.save(checkpoint, stream)  # type: ignore[arg-type]
     except RuntimeError:
@@ -58,87 +69,148 @@ def serialize(checkpoint: Mapping[str, Any], stream: HashingWriter) -> None:
 
 
 def deserialize(stream: BinaryIO, name: str) -> dict[str, Any]:
-    """The checkpoint in an open file, on the CPU; nothing in it is executed. CheckpointError if it is not one."""
-    if os.environ.get(FORCE):
-        log.warning("%s is set and ignored: checkpoints are never unpickled freely", FORCE)
+    """Load a checkpoint from an open file to the CPU. Nothing in the file is executed.
+
+    Args:
+        stream: The file.
+        name: Its name, for errors.
+
+    Raises:
+        UnsafeCheckpoint: If the file refers to code.
+        CheckpointError: If it is not a checkpoint.
+    """
+    if os.environ.get(FORCE_UNSAFE_LOAD):
+        log.warning("%s is ignored: checkpoints are never unpickled freely", FORCE_UNSAFE_LOAD)
     try:
         checkpoint = torch.load(stream, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise _unsafe_content_error(stream, name) from error
     except Exception as error:
-        raise CheckpointError(f"{name}: {_reason(error)}") from error
+        text = str(error)
+        reason = text.splitlines()[0][:MAX_REASON] if text else "the file is empty"
+        raise CheckpointError(f"cannot be read: {reason}", file=name) from error
     if not isinstance(checkpoint, dict):
-        raise CheckpointError(f"{name}: holds a {type(checkpoint).__name__}, not a checkpoint")
+        found = type(checkpoint).__name__
+        raise CheckpointError(f"holds a {found}, not a checkpoint", file=name)
     return checkpoint
 
 
 def is_finite(weights: Any) -> bool:
-    """Whether all tensors in a nested structure are free of NaN and infinity.
+    """Return whether all tensors in a nested structure are free of NaN and infinity.
 
-    An attention mask, a matrix of zeros and -inf and nothing else, is a constant and passes.
+    An attention mask is a constant and passes: a matrix of nothing but zeros and -inf.
     """
-    floats = [_numbers(tensor) for _, tensor in tensors(weights) if tensor.is_floating_point() or tensor.is_complex()]
-    floats = [tensor for tensor in floats if tensor.numel()]
-    extremes = [torch.stack(torch.aminmax(tensor)).double().cpu() for tensor in floats]  # NaN wins in both
-    if not extremes or bool(torch.stack(extremes).isfinite().all()):
+    numbers = []
+    for _, tensor in iterate_tensors(weights):
+        if tensor.is_floating_point() or tensor.is_complex():
+            values = _numbers(tensor)
+            if values.numel():
+                numbers.append(values)
+    if not numbers:
         return True
-    return all(bool(extreme.isfinite().all()) or _is_mask(tensor) for extreme, tensor in zip(extremes, floats, strict=True))
+    extremes = []  # NaN wins in both the smallest and the largest value
+    for values in numbers:
+        extremes.append(torch.stack(torch.aminmax(values)).double().cpu())
+    finite = torch.stack(extremes).isfinite().all(dim=1).tolist()
+    suspects = [values for values, good in zip(numbers, finite, strict=True) if not good]
+    return all(_is_mask(values) for values in suspects)
 
 
 def needed_bytes(checkpoint: Mapping[str, Any]) -> int:
-    """About how large the file will be; shared storages count once."""
-    storages, count = {}, 0
-    for _, tensor in tensors(checkpoint):
+    """Estimate the size of the file. Shared storages count once."""
+    storages: dict[tuple[torch.device, int], int] = {}
+    count = 0
+    for _, tensor in iterate_tensors(checkpoint):
         count += 1
         if tensor.layout is torch.strided:
-            storages[tensor.device, tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+            storage = tensor.untyped_storage()
+            storages[tensor.device, storage.data_ptr()] = storage.nbytes()
         else:
             storages[tensor.device, -count] = _numbers(tensor).nbytes
-    return sum(storages.values()) + 512 * count + (1 << 16)
+    return sum(storages.values()) + TENSOR_HEADER_BYTES * count + FILE_HEADER_BYTES
 
 
-def tensors(value: Any, path: Path = ()) -> Iterator[tuple[Path, Tensor]]:
-    """Every tensor in a nested structure with the path that leads to it."""
+def iterate_tensors(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, Tensor]]:
+    """Yield every tensor in a nested structure with the path that leads to it."""
     if isinstance(value, Tensor):
         yield path, value
     elif isinstance(value, Mapping):
         for key, item in value.items():
-            yield from tensors(item, (*path, key))
+            yield from iterate_tensors(item, (*path, key))
     elif isinstance(value, (list, tuple)):
         for index, item in enumerate(value):
-            yield from tensors(item, (*path, index))
+            yield from iterate_tensors(item, (*path, index))
 
 
-def _plain(value: Any, path: Path, outer: tuple[int, ...], problems: list[Problem]) -> Any:
-    kind = type(value)
-    if kind in ATOMS:
-        return value
-    if kind in TENSORS:
-        if value.is_meta:
-            problems.append(Problem("a tensor without data (on the meta device) cannot be stored", path))
-        return value.detach().resolve_conj().resolve_neg()
-    if id(value) in outer:
-        problems.append(Problem("contains itself", path))
-        return None
-    outer = (*outer, id(value))
-    if kind in MAPPINGS or kind is collections.Counter:  # MultiStepLR keeps its milestones in a Counter
-        wrong = [key for key in value if type(key) not in (str, int)]
-        problems += [Problem(f"the key {key!r} cannot be stored: keys are text or whole numbers", path) for key in wrong]
-        items = {key: _plain(item, (*path, key), outer, problems) for key, item in value.items() if key not in wrong}
-        return items if kind in MAPPINGS else collections.Counter(items)
-    if kind in (list, tuple, torch.Size):
-        if ATOMS.issuperset(map(type, value)):  # a long history must not cost a call per number
-            return list(value) if kind is list else tuple(value)
-        sequence = [_plain(item, (*path, index), outer, problems) for index, item in enumerate(value)]
-        return sequence if kind is list else tuple(sequence)
+class _PlainChecker:
+    """Converts nested values to plain ones and collects the problems of those that are not."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def convert(self, value: Any, path: KeyPath, parents: tuple[int, ...]) -> Any:
+        """Return a plain value; `parents` are the ids of the containers around it."""
+        kind = type(value)
+        if kind in ATOMS:
+            return value
+        if kind in TENSORS:
+            return self._convert_tensor(value, path)
+        if id(value) in parents:
+            self._reject("contains itself", path)
+            return None
+        parents = (*parents, id(value))
+        if kind in MAPPINGS:
+            return self._convert_items(value, path, parents)
+        if kind is collections.Counter:  # MultiStepLR keeps its milestones in one
+            return collections.Counter(self._convert_items(value, path, parents))
+        if kind in SEQUENCES:
+            return self._convert_sequence(value, path, parents)
+        scalar = _numpy_scalar(value)
+        if scalar is None:
+            advice = ADVICE.get(kind.__name__, DEFAULT_ADVICE)
+            self._reject(f"a {kind.__name__} cannot be stored in a checkpoint", path, advice)
+        return scalar
+
+    def _convert_tensor(self, tensor: Tensor, path: KeyPath) -> Tensor:
+        if tensor.is_meta:
+            self._reject("a tensor without data (on the meta device) cannot be stored", path)
+        return tensor.detach().resolve_conj().resolve_neg()
+
+    def _convert_items(
+        self, value: Mapping[Any, Any], path: KeyPath, parents: tuple[int, ...]
+    ) -> dict[Any, Any]:
+        items = {}
+        for key, item in value.items():
+            if type(key) in (str, int):
+                items[key] = self.convert(item, (*path, key), parents)
+            else:
+                self._reject(f"the key {key!r} cannot be stored: use text or whole numbers", path)
+        return items
+
+    def _convert_sequence(self, value: Any, path: KeyPath, parents: tuple[int, ...]) -> Any:
+        if ATOMS.issuperset(map(type, value)):  # A long history must not cost a call per number.
+            items = list(value)
+        else:
+            items = []
+            for index, item in enumerate(value):
+                items.append(self.convert(item, (*path, index), parents))
+        return items if type(value) is list else tuple(items)
+
+    def _reject(self, message: str, path: KeyPath, advice: str = "") -> None:
+        self.problems.append(Problem(message, path, suggestion=Suggestion(advice=advice)))
+
+
+def _numpy_scalar(value: Any) -> Any:
+    """Return a NumPy scalar as a Python value; None if it is something else."""
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, (numpy.bool_, numpy.number, numpy.str_)) and type(value.item()) in ATOMS:
-        return value.item()
-    hint = HINTS.get(kind.__name__, "use tensors, numbers, text, lists and dicts")
-    problems.append(Problem(f"a {kind.__name__} cannot be stored in a checkpoint; {hint}", path))
-    return None
+    if numpy is None or not isinstance(value, (numpy.bool_, numpy.number, numpy.str_)):
+        return None
+    item = value.item()
+    return item if type(item) in ATOMS else None
 
 
 def _numbers(tensor: Tensor) -> Tensor:
-    """The numbers of a tensor in a form that every reduction knows; flat unless it is an ordinary one."""
+    """Return the values of a tensor in a dtype and layout that every reduction supports."""
     tensor = tensor.detach()
     if tensor.layout is torch.sparse_coo:
         tensor = tensor.coalesce().values()
@@ -146,19 +218,31 @@ def _numbers(tensor: Tensor) -> Tensor:
         tensor = tensor.values()
     if tensor.is_complex():
         return torch.view_as_real(tensor.resolve_conj()).flatten()
-    return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor
+    if tensor.is_floating_point() and tensor.itemsize == 1:
+        return tensor.float()
+    return tensor
 
 
 def _is_mask(tensor: Tensor) -> bool:
     zero = tensor == 0
-    return tensor.dim() > 1 and bool(zero.any()) and bool((zero | (tensor == -torch.inf)).all())
+    if tensor.dim() < 2 or not bool(zero.any()):
+        return False
+    return bool((zero | (tensor == -torch.inf)).all())
 
 
-def _reason(error: Exception) -> str:
-    """torch's message is a page long and advises to switch the protection off."""
-    text = str(error)
-    code = re.search(r"GLOBAL ([\w.]+)", text)
-    if "Weights only load failed" in text or "weights_only" in text:
-        what = f"it refers to {code[1]}" if code else "it is not one of torch's plain formats"
-        return f"refused: {what}, and only tensors and plain values are ever loaded"
-    return f"cannot be read: {text.splitlines()[0][:160] if text else 'the file is empty'}"
+def _unsafe_content_error(stream: BinaryIO, name: str) -> UnsafeCheckpoint:
+    """Return an error that names the code to which a file refers, without torch's advice.
+
+    torch's message is a page long and recommends to switch off the protection.
+    """
+    message = "refused: not a file of torch.save with tensors and plain values"
+    value = NO_VALUE
+    try:
+        stream.seek(0)
+        found = get_unsafe_globals_in_checkpoint(stream)  # type: ignore[arg-type]
+    except Exception:  # not a file of torch.save, or a damaged one
+        found = []
+    if found:
+        message = "refused: only tensors and plain values are loaded"
+        value = ", ".join(sorted(found))
+    return UnsafeCheckpoint(message, file=name, value=value)

@@ -1,4 +1,4 @@
-"""A checkpoint from a path that the user named."""
+"""Load a checkpoint from a path that the user named."""
 
 from __future__ import annotations
 
@@ -19,23 +19,26 @@ from hookline.errors import suggest
 
 log = logging.getLogger(__name__)
 
-Empty = Callable[[list[int], torch.dtype], Tensor]
+MakeEmpty = Callable[[list[int], torch.dtype], Tensor]
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The content of a checkpoint file, on the CPU; CheckpointError if it is damaged or holds more than plain data.
+    """Load a checkpoint file to the CPU.
 
-    A file in a checkpoint directory is verified against its checksum; of any other the log says that it has none.
+    A file that a manifest lists is verified against its checksum. For any other file, the log warns
+    that it was not verified.
+
+    Raises:
+        CheckpointError: If the file is damaged or holds more than plain data.
     """
     path = Path(path)
     if not path.is_file():
-        near = suggest(path.name, (other.name for other in path.parent.glob("*") if other.is_file()))
-        raise CheckpointError(f"{path}: there is no such file{near}")
+        raise _missing_file_error(path)
     for place in dict.fromkeys((path, path.resolve())):
         store = CheckpointStore(place.parent)
-        if _knows(store, place.name):
+        if _lists(store, place.name):
             return store.load(place.name)
-    log.warning("%s: loaded without verification, no checksum of it is known", path)
+    log.warning("%s: not verified, because no manifest lists it", path)
     if path.suffix == ".safetensors":
         return {"state_dict": _load_safetensors(path)}
     with open(path, "rb") as file:
@@ -43,31 +46,48 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def load_whole(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The same, with all tensors of a checkpoint whose parts lie beside it."""
+    """Load a checkpoint file to the CPU, with the whole tensors of a sharded checkpoint."""
     return with_shards(load_checkpoint(path), Path(path).parent)
 
 
-def with_shards(checkpoint: dict[str, Any], directory: Path, empty: Empty | None = None) -> dict[str, Any]:
-    """A checkpoint with its tensors, where their parts lie in a directory; without `empty` whole, and by this process alone.
+def with_shards(
+    checkpoint: dict[str, Any], directory: Path, empty: MakeEmpty | None = None
+) -> dict[str, Any]:
+    """Return a checkpoint with the tensors from its shards. One that is not sharded is unchanged.
 
-    `empty(shape, dtype)` makes what a tensor is read into; then all processes read, each its parts.
+    Args:
+        checkpoint: The content of a checkpoint file.
+        directory: The directory of that file.
+        empty: Makes the tensor to read into from a shape and a dtype. All ranks then read their
+            parts together. By default this process reads whole tensors by itself.
     """
     if "shards" not in checkpoint:
         return checkpoint
     from hookline.checkpoint.shard_files import read  # half a second of imports
 
-    rest = {key: value for key, value in checkpoint.items() if key != "shards"}
-    return read(directory / check_name(checkpoint["shards"]), rest, empty or _whole, alone=empty is None)
+    rest = dict(checkpoint)
+    shards = directory / check_name(rest.pop("shards"))
+    if empty is None:
+        return read(shards, rest, _make_whole, alone=True)
+    return read(shards, rest, empty, alone=False)
 
 
-def _whole(shape: list[int], dtype: torch.dtype) -> Tensor:
+def _make_whole(shape: list[int], dtype: torch.dtype) -> Tensor:
     return torch.empty(shape, dtype=dtype)
 
 
-def _knows(store: CheckpointStore, name: str) -> bool:
+def _missing_file_error(path: Path) -> CheckpointError:
+    others = [other.name for other in path.parent.glob("*") if other.is_file()]
+    return CheckpointError(
+        "there is no such file", file=str(path), suggestion=suggest(path.name, others)
+    )
+
+
+def _lists(store: CheckpointStore, name: str) -> bool:
+    """Return whether the manifest of a store lists a name."""
     try:
         return any(name in entry.names for entry in store.entries())
-    except CheckpointError:  # the manifest is damaged, and the log says so; the user's file may be good
+    except CheckpointError:  # The manifest is damaged, which is logged; the file may be intact.
         return False
 
 
@@ -77,4 +97,4 @@ def _load_safetensors(path: Path) -> dict[str, Any]:
     try:
         return dict(safetensors.torch.load_file(path, device="cpu"))
     except Exception as error:
-        raise CheckpointError(f"{path}: cannot be read: {error}") from error
+        raise CheckpointError(f"cannot be read: {error}", file=str(path)) from error

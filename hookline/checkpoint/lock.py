@@ -1,9 +1,10 @@
-"""One process at a time in a directory."""
+"""A lock that admits one process at a time to a checkpoint directory."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import socket
 import weakref
@@ -11,12 +12,17 @@ from io import FileIO
 from pathlib import Path
 
 from hookline.checkpoint.errors import CheckpointError
-from hookline.checkpoint.files import log
 from hookline.checkpoint.names import LOCK
+from hookline.errors import Suggestion
+
+log = logging.getLogger(__name__)
+
+MAX_OWNER_BYTES = 200
+HELD_BY_ANOTHER = (errno.EWOULDBLOCK, errno.EACCES)
 
 
 class DirectoryLock:
-    """A lock that ends with its process, however that ends."""
+    """A lock on a directory. The system releases it when the process ends, even by a kill."""
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / LOCK
@@ -24,21 +30,22 @@ class DirectoryLock:
         _locks.add(self)
 
     def acquire(self) -> None:
-        """Take the lock or raise CheckpointError at once, with the process that has it."""
+        """Take the lock; raise CheckpointError at once if another process holds it."""
         if self._file is not None:
             return
-        file = FileIO(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+")
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        file = FileIO(os.open(self.path, flags, 0o600), "r+")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            owner = file.read(200).decode(errors="replace").strip()
+            owner = file.read(MAX_OWNER_BYTES).decode(errors="replace").strip()
             file.close()
-            if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):  # a file system without locks must not stop a run
-                log.warning("%s: cannot be locked (%s); make sure that only one process writes there", self.path.parent, error)
-                return
-            raise CheckpointError(
-                f"{self.path.parent}: in use by {owner or 'another process'}; end it, or use another directory"
-            ) from error
+            if error.errno in HELD_BY_ANOTHER:
+                raise self._held_error(owner) from error
+            # A file system without locks must not prevent a run.
+            directory = self.path.parent
+            log.warning("%s: cannot be locked (%s); run one process at a time", directory, error)
+            return
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         self._file = file
@@ -48,12 +55,22 @@ class DirectoryLock:
             self._file.close()
             self._file = None
 
+    def _held_error(self, owner: str) -> CheckpointError:
+        return CheckpointError(
+            f"in use by {owner or 'another process'}",
+            file=str(self.path.parent),
+            suggestion=Suggestion(advice="end that process, or use another directory"),
+        )
 
-def _forget_in_child() -> None:
-    """Forked data workers must not keep the lock of a main process that was killed."""
+
+def _release_in_child() -> None:
+    """Close the child's copies of locks, so that a data worker cannot outlive the lock's owner.
+
+    The lock itself stays with the parent.
+    """
     for lock in _locks:
-        lock.release()  # closes the child's duplicate only: the lock stays with the parent
+        lock.release()
 
 
 _locks: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
-os.register_at_fork(after_in_child=_forget_in_child)
+os.register_at_fork(after_in_child=_release_in_child)

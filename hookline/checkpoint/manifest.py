@@ -1,9 +1,10 @@
-"""What the store knows about its files, kept in two files that protect each other.
+"""The manifest and the journal: two files that list the checkpoints of a directory.
 
-A save writes the *journal* (everything known so far, and what is about to appear) before it renames a file, and the
-*manifest* (the result) after it. So at every moment one of them describes the directory: a process that dies in between
-leaves a journal whose pending entry is checked against the files' contents. Both carry a checksum and a number, and the
-valid one with the higher number counts; if a flipped bit hits one, the other still knows every file.
+A save writes the *journal* (all known entries, and the pending one) before it renames a file, and
+the *manifest* (the result) afterwards. At every moment one of the two describes the directory. A
+process that dies in between leaves a journal whose pending entry can be checked against the files.
+Both have a checksum and a number. The intact one with the higher number counts, so that damage to
+one of them loses nothing.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,27 +21,34 @@ from typing import Any
 
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem, replace_file
-from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name
-from hookline.errors import suggest
+from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_shard_directory_name
+from hookline.errors import Problem, Suggestion, suggest
 
 log = logging.getLogger(__name__)
 
 FORMAT = 1
-INEXACT = "inexact"  # the tag of a checkpoint to look at, which no run can go on from exactly
+REPAIR = Suggestion(
+    advice="load a checkpoint file by its path, or move this file away to start afresh"
+)
+INEXACT = "inexact"  # tags a checkpoint for inspection, from which no run can resume exactly
 
 
 @dataclass(frozen=True)
 class Part:
-    """A file that belongs to a checkpoint besides the one with its name: `shards_12/__0_0.distcp`."""
+    """A further file of a checkpoint, such as `shards_12_0a1b2c3d/__0_0.distcp`."""
 
     name: str
     size: int
     sha256: str
 
+    @property
+    def directory(self) -> str:
+        return self.name.partition("/")[0]
+
 
 @dataclass(frozen=True)
 class Entry:
-    """One saved checkpoint; all its names lead to the same content."""
+    """One saved checkpoint. All its names lead to the same content."""
 
     names: tuple[str, ...]
     size: int
@@ -59,54 +68,87 @@ class Entry:
 
     @property
     def resumable(self) -> bool:
-        """Whether a run can go on from it, if it is whole."""
+        """Whether a run can resume from it, provided that its files are intact."""
         return self.finite and INEXACT not in self.tags
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """The content of a manifest or journal, oldest entry first."""
+    """The content of a manifest or a journal.
+
+    Args:
+        number: Counts the writes.
+        entries: The checkpoints, oldest first.
+        pending: The checkpoint that is about to be renamed to its names.
+        token: Marks the temporary files of the store, in their names.
+        shards: The shard directories that the store has made. Only these are ever deleted.
+    """
 
     number: int = 0
     entries: tuple[Entry, ...] = ()
     pending: Entry | None = None
+    token: str = ""
+    shards: tuple[str, ...] = ()
+
+    def with_entries(self, entries: tuple[Entry, ...]) -> Ledger:
+        """Return the next ledger, with these entries and nothing pending."""
+        return dataclasses.replace(self, number=self.number + 1, entries=entries, pending=None)
+
+    def unused_shards(self) -> list[str]:
+        """Return the shard directories of the store that belong to no entry."""
+        used = {part.directory for entry in self.entries for part in entry.parts}
+        return [name for name in self.shards if name not in used]
 
 
 def without(entries: Collection[Entry], names: Collection[str]) -> tuple[Entry, ...]:
-    """The entries after these names are gone; an entry without a name is gone too."""
-    kept = (dataclasses.replace(entry, names=tuple(name for name in entry.names if name not in names)) for entry in entries)
-    return tuple(entry for entry in kept if entry.names)
+    """Return the entries without these names. An entry that has no name left is dropped."""
+    kept = []
+    for entry in entries:
+        left = tuple(name for name in entry.names if name not in names)
+        if left:
+            kept.append(dataclasses.replace(entry, names=left))
+    return tuple(kept)
 
 
 def find(name: str, entries: Collection[Entry]) -> Entry:
-    """The entry of a name; CheckpointError with the nearest one if there is none."""
+    """Return the entry with a name; raise CheckpointError with the nearest name if none has it."""
     for entry in entries:
         if name in entry.names:
             return entry
-    raise CheckpointError(f"no checkpoint {name!r}{suggest(name, (known for entry in entries for known in entry.names))}")
+    known = [other for entry in entries for other in entry.names]
+    message = f"there is no checkpoint {name!r}"
+    raise CheckpointError(message, parameter=name, suggestion=suggest(name, known))
 
 
 def read_ledger(directory: Path) -> Ledger:
-    """What is known about a directory; CheckpointError if something was known and cannot be read any more."""
-    ledgers, damage = [], []
+    """Read the newer intact one of manifest and journal; an empty one if neither exists.
+
+    Raises:
+        CheckpointError: If there is at least one, and none is intact.
+    """
+    ledgers = []
+    damage = []
     for name in (MANIFEST, JOURNAL):
         try:
             ledgers.append(decode((directory / name).read_bytes()))
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            damage.append(f"{directory / name}: {error}")
-    for text in damage:
-        log.warning("%s", text)
+            damage.append(Problem(str(error), file=str(directory / name), suggestion=REPAIR))
+    for problem in damage:
+        log.warning("%s: %s", problem.file, problem.message)
     if damage and not ledgers:
-        raise CheckpointError(f"{'; '.join(damage)}; name a checkpoint file to load it unchecked, or move these files away to start afresh")
+        raise CheckpointError(damage)
     return max(ledgers, key=lambda ledger: ledger.number, default=Ledger())
 
 
 def write_ledger(fs: FileSystem, directory: Path, name: str, ledger: Ledger) -> None:
-    """Replace the manifest or the journal, durably."""
+    """Replace the manifest or the journal durably."""
     data = encode(ledger)
-    replace_file(fs, directory / name, lambda stream: stream.write(data))
+    temporary = directory / f"{name}.tmp"
+    if os.path.lexists(temporary):  # left by a killed process: the lock admits one at a time
+        fs.unlink(temporary)
+    replace_file(fs, directory / name, lambda stream: stream.write(data), temporary)
     fs.sync_directory(directory)
 
 
@@ -116,30 +158,61 @@ def encode(ledger: Ledger) -> bytes:
 
 
 def decode(data: bytes) -> Ledger:
-    """The ledger in these bytes; ValueError if a single bit of it is not as it was written."""
+    """Return the ledger in these bytes; raise ValueError if a single bit of them has changed."""
+    body = _intact_body(data)
+    version = body.pop("format")
+    if version != FORMAT:
+        raise ValueError(f"written by another release (format {version}, this one reads {FORMAT})")
     try:
-        body = json.loads(data)
+        return _decode_body(body)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"malformed ({type(error).__name__}: {error})") from error
+
+
+def _intact_body(data: bytes) -> dict[str, Any]:
+    """Return the content without the checksum; raise ValueError if that does not match."""
+    try:
+        body: dict[str, Any] = json.loads(data)
         checksum = body.pop("sha256")
-        version = body.pop("format")
-        if checksum != _checksum({"format": version, **body}):
+        if checksum != _checksum({"format": body["format"], **body}):
             raise ValueError("the checksum does not match")
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"damaged ({error})") from error
-    if version != FORMAT:
-        raise ValueError(f"written by another release (format {version}, this one reads {FORMAT})")
+    return body
+
+
+def _decode_body(body: Mapping[str, Any]) -> Ledger:
     pending = body["pending"]
-    return Ledger(body["number"], tuple(map(_entry, body["entries"])), None if pending is None else _entry(pending))
+    return Ledger(
+        number=int(body["number"]),
+        entries=tuple(_decode_entry(item) for item in body["entries"]),
+        pending=None if pending is None else _decode_entry(pending),
+        token=body.get("token", ""),
+        shards=tuple(_check_shard_directory(name) for name in body.get("shards", ())),
+    )
 
 
-def _entry(item: dict[str, Any]) -> Entry:
-    """An entry from a file: its checksum proves that the file is whole, not that it is honest, so its names are checked."""
-    parts = tuple(Part(_check_part(part["name"]), part["size"], part["sha256"]) for part in item.get("parts", ()))
-    return Entry(**{**item, "names": tuple(map(check_name, item["names"])), "tags": tuple(item["tags"]), "parts": parts})
+def _decode_entry(item: dict[str, Any]) -> Entry:
+    """Return an entry from a file.
+
+    The checksum proves that the file is intact, not that it is honest: all names are checked.
+    """
+    names = tuple(check_name(name) for name in item["names"])
+    parts = []
+    for part in item.get("parts", ()):
+        parts.append(Part(_check_part_name(part["name"]), part["size"], part["sha256"]))
+    return Entry(**{**item, "names": names, "tags": tuple(item["tags"]), "parts": tuple(parts)})
 
 
-def _check_part(name: str) -> str:
+def _check_part_name(name: str) -> str:
     directory, _, file = name.partition("/")
     return f"{check_name(directory)}/{check_name(file)}"
+
+
+def _check_shard_directory(name: str) -> str:
+    if not is_shard_directory_name(name):
+        raise ValueError(f"{name!r} is not the name of a shard directory")
+    return name
 
 
 def _checksum(body: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Which names a checkpoint may have, and which ones are ours."""
+"""Names of checkpoints, and the file names that the store keeps for itself."""
 
 from __future__ import annotations
 
@@ -10,38 +10,65 @@ from hookline.errors import ConfigError
 MANIFEST = "checkpoints.json"
 JOURNAL = "checkpoints.journal.json"
 LOCK = ".hookline.lock"
-LONGEST = 255  # bytes, the limit of every common file system
+LEDGER_TEMPORARIES = (f"{MANIFEST}.tmp", f"{JOURNAL}.tmp")
+MAX_NAME_BYTES = 255  # the limit of every common file system
 
 
 def check_name(name: str) -> str:
-    """The same name if it is a plain file name that cannot lead out of its directory; else ConfigError."""
+    """Return a name that is a plain file name and cannot lead out of its directory.
+
+    Raises:
+        ConfigError: If it is anything else, or a name that the store uses itself.
+    """
     if not isinstance(name, str) or not name:
-        raise ConfigError(f"a checkpoint's name must be text, got {name!r}")
+        raise _name_error("must be text", name)
     if name in (".", "..") or "/" in name or "\\" in name:
-        raise ConfigError(f"checkpoint name {name!r}: must be a file name in the checkpoint directory, without '/', '\\' or '..'")
+        raise _name_error("must be a file name, without '/', '\\' or '..'", name)
     if not name.isprintable():  # control characters and unpaired surrogates
-        raise ConfigError(f"checkpoint name {name!r}: holds characters that cannot be printed")
-    if len(name.encode()) > LONGEST:
-        raise ConfigError(f"checkpoint name {name[:40] + '…'!r}: longer than {LONGEST} bytes")
-    if name in (MANIFEST, JOURNAL, LOCK) or is_temporary(name):
-        raise ConfigError(f"checkpoint name {name!r}: the store uses this name itself")
+        raise _name_error("must consist of printable characters", name)
+    if len(name.encode()) > MAX_NAME_BYTES:
+        raise _name_error(f"must not be longer than {MAX_NAME_BYTES} bytes", name)
+    if name in (MANIFEST, JOURNAL, LOCK, *LEDGER_TEMPORARIES) or is_temporary(name):
+        raise _name_error("must not be a name that the store uses itself", name)
     return name
 
 
-def is_promise(name: str) -> bool:
-    """Whether a name says that a checkpoint is one to use: the last, or the best in something."""
+def is_reserved_name(name: str) -> bool:
+    """Whether a name recommends its checkpoint: as the last one, or the best one by a metric."""
     return name.startswith(("last.", "best_"))
 
 
 def safe_name(text: str) -> str:
-    """Text such as a metric's name (`val/accuracy`) as a part of a file name (`val_accuracy`)."""
+    """Turn text such as `val/accuracy` into a part of a file name, `val_accuracy`."""
     return re.sub(r"[^\w.+=@-]", "_", text).strip(".") or "_"
 
 
-def temporary_name() -> str:
-    return f".hookline-{secrets.token_hex(8)}.tmp"
+def new_token() -> str:
+    """Return random text that marks the temporary files of one store."""
+    return secrets.token_hex(8)
 
 
-def is_temporary(name: str) -> bool:
-    """Whether a file of this name is a leftover of ours."""
-    return re.fullmatch(r"\.hookline-[0-9a-f]{16}\.tmp", name) is not None
+def temporary_name(token: str = "") -> str:
+    """Return a new name for a temporary file, with the token of the store that owns it."""
+    return f".hookline-{token}-{secrets.token_hex(8)}.tmp"
+
+
+def is_temporary(name: str, token: str | None = None) -> bool:
+    """Whether a name is that of a temporary file; with a token, of one that its store owns."""
+    match = re.fullmatch(r"\.hookline-([0-9a-f]*)-[0-9a-f]{16}\.tmp", name)
+    if match is None:
+        return False
+    return token is None or match[1] == token
+
+
+def shard_directory_name(step: int) -> str:
+    """Return a new name for the directory with the shards of one checkpoint."""
+    return f"shards_{step}_{secrets.token_hex(4)}"
+
+
+def is_shard_directory_name(name: str) -> bool:
+    return re.fullmatch(r"shards_-?\d+_[0-9a-f]{8}", name) is not None
+
+
+def _name_error(message: str, name: object) -> ConfigError:
+    return ConfigError(message, component="checkpoint name", parameter="name", value=name)

@@ -1,4 +1,4 @@
-"""Weights to give away: a checkpoint without everything that only training needs."""
+"""Publish weights: checkpoints without the state that only training needs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from typing import Any
 
 from torch import Tensor
 
-from hookline.checkpoint.files import FileSystem, HashingWriter, failure, make_directories, replace_file, write_temporary
+from hookline.checkpoint.files import (
+    FileSystem,
+    HashingWriter,
+    make_directories,
+    replace_file,
+    save_error,
+    write_temporary,
+)
 from hookline.checkpoint.formats import check_plain, serialize
-from hookline.errors import ConfigError, suggest
+from hookline.checkpoint.names import temporary_name
+from hookline.errors import ConfigError, Suggestion, suggest
 
 FORMATS = ("safetensors", "pth")
+USE_PTH = Suggestion(advice="use format 'pth'")
 
 
 def publish(
@@ -22,59 +31,96 @@ def publish(
     format: str = "safetensors",
     keys: Sequence[str] = ("state_dict",),
 ) -> Path:
-    """Write the weights (the averaged ones if there are any) to `<stem>-<8 digits of the file's sha256>.<format>`.
+    """Write weights to `<stem>-<8 digits of the file's sha256>.<format>` and return the path.
 
-    `keys` are the parts to keep; a .pth file can hold any of them, safetensors only the weights.
+    If the checkpoint has averaged weights, these are published.
+
+    Args:
+        checkpoint: The checkpoint.
+        path_stem: The path without the hash and the suffix.
+        format: `safetensors`, which holds weights only, or `pth`.
+        keys: The parts of the checkpoint to keep.
     """
     if format not in FORMATS:
-        raise ConfigError(f"unknown format {format!r}{suggest(format, FORMATS)}")
-    parts = _parts(checkpoint, keys)
-    if format == "safetensors" and set(parts) != {"state_dict"}:
-        raise ConfigError(f"safetensors holds only 'state_dict', not {', '.join(sorted(parts))}; use format 'pth'")
-    stem, fs = Path(path_stem), FileSystem()
+        raise ConfigError(
+            f"unknown format {format!r}",
+            parameter="format",
+            suggestion=suggest(format, FORMATS),
+        )
+    parts = _select(checkpoint, keys)
+    if format == "safetensors":
+        _check_weights_only(parts)
     fill = _fill_safetensors if format == "safetensors" else serialize
+    stem = Path(path_stem)
+    fs = FileSystem()
     try:
         make_directories(fs, stem.parent)
-        written = write_temporary(fs, stem.parent, lambda stream: fill(parts, stream))
+        temporary = stem.parent / temporary_name()
+        written = write_temporary(fs, temporary, lambda stream: fill(parts, stream))
         path = stem.with_name(f"{stem.name}-{written.sha256[:8]}.{format}")
         fs.rename(written.path, path)
         fs.sync_directory(stem.parent)
     except OSError as error:
-        raise failure(fs, stem, error) from error
+        raise save_error(fs, stem, error) from error
     return path
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a whole checkpoint to a file of its own, durably; an existing file is replaced only when the new one is complete."""
-    path, fs, plain = Path(path), FileSystem(), check_plain(checkpoint)
+    """Write a checkpoint to a file that belongs to no store.
+
+    The write is durable. An existing file is replaced only when the new one is complete.
+    """
+    path = Path(path)
+    plain = check_plain(checkpoint)
+    fs = FileSystem()
     try:
         make_directories(fs, path.parent)
         replace_file(fs, path, lambda stream: serialize(plain, stream))
         fs.sync_directory(path.parent)
     except OSError as error:
-        raise failure(fs, path, error) from error
+        raise save_error(fs, path, error) from error
 
 
-def _parts(checkpoint: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """What is kept, with the averaged weights in the place of the raw ones."""
+def _select(checkpoint: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Return parts of a checkpoint, with averaged weights in place of the raw ones."""
     plain = check_plain(checkpoint)
     if "ema_state_dict" in plain and "state_dict" in keys:
         plain["state_dict"] = plain["ema_state_dict"]
     for key in keys:
         if key not in plain:
-            raise ConfigError(f"the checkpoint has no {key!r}{suggest(key, plain)}")
+            raise ConfigError(
+                f"the checkpoint has no {key!r}", parameter="keys", suggestion=suggest(key, plain)
+            )
     return {key: plain[key] for key in keys}
+
+
+def _check_weights_only(parts: Mapping[str, Any]) -> None:
+    if set(parts) != {"state_dict"}:
+        found = ", ".join(sorted(parts))
+        raise ConfigError(
+            f"safetensors holds only 'state_dict', not {found}",
+            parameter="keys",
+            suggestion=USE_PTH,
+        )
+    for name, value in parts["state_dict"].items():
+        if not isinstance(value, Tensor):
+            raise ConfigError(
+                f"safetensors holds only tensors, not a {type(value).__name__}",
+                path=("state_dict", name),
+                suggestion=USE_PTH,
+            )
 
 
 def _fill_safetensors(parts: Mapping[str, Any], stream: HashingWriter) -> None:
     import safetensors.torch
 
-    weights, storages = {}, set()
+    weights = {}
+    storages = set()
     for name, value in parts["state_dict"].items():
-        if not isinstance(value, Tensor):
-            raise ConfigError(f"state_dict.{name}: a {type(value).__name__}; safetensors holds only tensors, use format 'pth'")
-        value = value.cpu().contiguous()
-        storage = value.untyped_storage().data_ptr()
-        weights[name] = value.clone() if storage in storages else value  # the format has no shared tensors
+        tensor = value.cpu().contiguous()
+        storage = tensor.untyped_storage().data_ptr()
+        if storage in storages:  # the format does not support shared memory
+            tensor = tensor.clone()
         storages.add(storage)
+        weights[name] = tensor
     stream.write(safetensors.torch.save(weights))

@@ -1,28 +1,38 @@
-"""Saving beside training: one copy into memory that is kept, and a thread that writes it out."""
+"""Save checkpoints beside training: copy them at the seam, write the copy in a thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from torch import Tensor
-
+from hookline.checkpoint.errors import CheckpointError
+from hookline.checkpoint.formats import is_finite
+from hookline.checkpoint.shards import split
 from hookline.checkpoint.snapshot import Snapshot
 from hookline.checkpoint.store import CheckpointStore
 from hookline.checkpoint.writer import BackgroundWriter
+from hookline.dist import World
 
 
 class Saver:
-    """Hands checkpoints to a store: at once, or in the background, with one save and one extra copy at a time.
+    """Hands checkpoints to a store, at once or in the background, one at a time.
 
-    `report` is called, from the thread, with a function that raises the error of a save that failed there.
+    Args:
+        store: The store for the files.
+        background: Whether to write in a thread.
+        report_failure: Called from the thread with a function that raises the error of a save.
     """
 
-    def __init__(self, store: CheckpointStore, background: bool, report: Callable[[Callable[[], object]], None]) -> None:
+    def __init__(
+        self,
+        store: CheckpointStore,
+        background: bool,
+        report_failure: Callable[[Callable[[], object]], None],
+    ) -> None:
         self._store = store
         self._background = background
-        self._report = report
+        self._report_failure = report_failure
         self._snapshot = Snapshot()
         self._writer = BackgroundWriter()
 
@@ -32,68 +42,115 @@ class Saver:
         names: Sequence[str],
         *,
         surplus: Sequence[str] = (),
-        later: Iterable[Tensor] = (),
         **about: Any,
     ) -> None:
-        """Store a checkpoint under its names, then remove what is surplus. Tensors in `later` may be copied until `settle`."""
+        """Store a checkpoint under its names, then remove the surplus files.
+
+        In the background, only the copy is made before this returns. A previous save is waited for.
+        """
         if not self._background:
             self._write(checkpoint, names, surplus, about)
             return
         self._writer.wait()
-        copy = self._snapshot.take(checkpoint, later)
+        copy = self._snapshot.take(checkpoint)
         self._writer.submit(lambda: self._in_background(copy, names, surplus, about))
 
     def save_shards(
         self,
-        plain: Mapping[str, Any],
-        shards: Mapping[str, Tensor],
+        checkpoint: Mapping[str, Any],
         names: Sequence[str],
-        *,
-        directory: str,
+        world: World,
         group: Any,
-        main: bool,
-        **rest: Any,
+        *,
+        surplus: Sequence[str] = (),
+        **about: Any,
     ) -> None:
-        """The same for a checkpoint of which each process has a part; all of them call this, and the main one writes the file."""
+        """Store a checkpoint of which each rank holds a part; all ranks call this.
+
+        Args:
+            checkpoint: The state with this rank's parts of the tensors.
+            names: The names of the checkpoint.
+            world: All ranks; rank 0 writes the file, each rank its parts.
+            group: The process group of the background writes.
+            surplus: Files to remove afterwards.
+            about: The entry in the manifest.
+        """
         from hookline.checkpoint.shard_files import start_writing  # half a second of imports
 
         self._writer.wait()
+        plain, shards = split(checkpoint)
+        finite = is_finite([shard.to_local() for shard in shards.values()])
+        about["finite"] = world.gather_text(str(finite)) == ["True"] * world.size
+        directory = self._claim_directory(about["step"], world)
         written = start_writing(shards, self._store.directory / directory, group)
-        copy = self._snapshot.take({**plain, "shards": directory}) if main else {}
-        self._snapshot.complete()
-        self._writer.submit(lambda: self._commit_shards(written, copy if main else None, names, directory, rest))
+        copy = self._snapshot.take({**plain, "shards": directory}) if world.is_main else None
+        self._writer.submit(
+            lambda: self._commit_shards(written, copy, names, directory, surplus, about)
+        )
         if not self._background:
             self._writer.wait()
 
-    def settle(self) -> None:
-        """Return when the snapshot is complete, so that the tensors may change."""
-        self._snapshot.complete()
-
     def wait(self) -> None:
-        """Return when everything is on disk; raise what went wrong."""
+        """Return when everything is on disk; raise the error of a failed save."""
         self._writer.wait()
 
-    def _in_background(self, copy: Mapping[str, Any], names: Sequence[str], surplus: Sequence[str], about: dict[str, Any]) -> None:
+    def _claim_directory(self, step: int, world: World) -> str:
+        """Return the directory for shards that rank 0 makes; raise on all ranks if it cannot."""
+        name = ""
+        failure: CheckpointError | None = None
+        if world.is_main:
+            try:
+                name = self._store.claim_shards(step)
+            except CheckpointError as error:
+                failure = error
+        name = world.gather_text(name)[0]
+        if failure is not None:
+            raise failure
+        if not name:
+            message = "not saved: rank 0 could not make a directory for the shards"
+            raise CheckpointError(message, file=str(self._store.directory))
+        return name
+
+    def _in_background(
+        self,
+        copy: Mapping[str, Any],
+        names: Sequence[str],
+        surplus: Sequence[str],
+        about: dict[str, Any],
+    ) -> None:
         try:
-            self._snapshot.complete()
             self._write(copy, names, surplus, about)
         except BaseException:
-            self._report(self._writer.wait)
+            self._report_failure(self._writer.wait)
             raise
 
     def _commit_shards(
-        self, written: Future[Any], copy: Mapping[str, Any] | None, names: Sequence[str], directory: str, rest: dict[str, Any]
+        self,
+        written: Future[Any],
+        copy: Mapping[str, Any] | None,
+        names: Sequence[str],
+        directory: str,
+        surplus: Sequence[str],
+        about: dict[str, Any],
     ) -> None:
         try:
             written.result()
             if copy is not None:
-                surplus = rest.pop("surplus")
-                self._write(copy, names, surplus, {**rest, "parts": self._store.describe_shards(directory)})
+                about["parts"] = self._store.describe_shards(directory)
+                self._write(copy, names, surplus, about)
         except BaseException:
-            self._report(self._writer.wait)
+            if copy is not None:
+                self._store.abandon_shards(directory)
+            self._report_failure(self._writer.wait)
             raise
 
-    def _write(self, checkpoint: Mapping[str, Any], names: Sequence[str], surplus: Sequence[str], about: dict[str, Any]) -> None:
+    def _write(
+        self,
+        checkpoint: Mapping[str, Any],
+        names: Sequence[str],
+        surplus: Sequence[str],
+        about: dict[str, Any],
+    ) -> None:
         self._store.save(checkpoint, names[0], links=names[1:], **about)
         if surplus:
             self._store.remove(*surplus)

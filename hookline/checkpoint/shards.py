@@ -1,52 +1,77 @@
-"""Checkpoints whose tensors are spread over processes: each writes its parts, through torch.distributed.checkpoint.
+"""Sharded checkpoints: their tensors are spread over ranks.
 
-A sharded checkpoint is a file like any other, in which a placeholder stands for every tensor that is spread, and a directory
-beside it with their parts. The directory is complete and on disk before the file is written.
+Such a checkpoint is a file in which a placeholder stands for every sharded tensor, and a directory
+with the shards that each rank has written. The directory is complete and on disk before the file
+is written.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem, hash_stream
 from hookline.checkpoint.manifest import Part
 
-PLACEHOLDER = "sharded"  # the only key of what stands for a tensor, with its key among the shards, its shape and its type
-PREFIX = "shards_"
+PLACEHOLDER = "sharded"  # the only key of a placeholder
 
 
-def split(checkpoint: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """A checkpoint with placeholders for the tensors that are spread over processes, and those by their place in it."""
-    shards: dict[str, Tensor] = {}
+def _named_dtypes() -> dict[str, torch.dtype]:
+    named = {}
+    for name, value in vars(torch).items():
+        if isinstance(value, torch.dtype):
+            named[name] = value
+    return named
 
-    def plain(value: Any, path: str) -> Any:
+
+DTYPES = _named_dtypes()
+
+
+class Placeholder(NamedTuple):
+    """Stands for a sharded tensor: its key among the shards, its shape and its dtype."""
+
+    key: str
+    shape: list[int]
+    dtype: torch.dtype
+
+    def to_plain(self) -> dict[str, Any]:
+        return {PLACEHOLDER: [self.key, self.shape, dtype_name(self.dtype)]}
+
+
+def split(checkpoint: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a checkpoint with placeholders for its sharded tensors, and these tensors by key."""
+    shards: dict[str, Any] = {}
+
+    def replace(value: Any, path: str) -> Any:
         if isinstance(value, Tensor) and hasattr(value, "full_tensor"):
             shards[path] = value.detach()
-            return {PLACEHOLDER: [path, list(value.shape), str(value.dtype).removeprefix("torch.")]}
-        return _mapped(value, lambda item, name: plain(item, f"{path}/{name}"))
+            return Placeholder(path, list(value.shape), value.dtype).to_plain()
+        return _map_items(value, lambda item, name: replace(item, f"{path}/{name}"))
 
-    return {key: plain(value, key) for key, value in checkpoint.items()}, shards
+    plain = {key: replace(value, key) for key, value in checkpoint.items()}
+    return plain, shards
 
 
 def join(checkpoint: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """A checkpoint with its tensors back in the place of their placeholders."""
+    """Return a checkpoint with tensors in place of the placeholders."""
 
-    def whole(value: Any, name: Any) -> Any:
-        found = placeholder(value)
-        return _mapped(value, whole) if found is None else tensors[found[0]]
+    def replace(value: Any, _name: Any) -> Any:
+        found = find_placeholder(value)
+        if found is not None:
+            return tensors[found.key]
+        return _map_items(value, replace)
 
-    return {key: whole(value, key) for key, value in checkpoint.items()}
+    return {key: replace(value, key) for key, value in checkpoint.items()}
 
 
-def placeholders(value: Any) -> Iterable[tuple[str, list[int], torch.dtype]]:
-    """What is spread: its key, shape and type."""
-    found = placeholder(value)
+def placeholders(value: Any) -> Iterator[Placeholder]:
+    """Yield the placeholders in a nested structure."""
+    found = find_placeholder(value)
     if found is not None:
         yield found
     elif isinstance(value, Mapping):
@@ -57,15 +82,28 @@ def placeholders(value: Any) -> Iterable[tuple[str, list[int], torch.dtype]]:
             yield from placeholders(item)
 
 
-def placeholder(value: Any) -> tuple[str, list[int], torch.dtype] | None:
+def find_placeholder(value: Any) -> Placeholder | None:
+    """Return the placeholder that a value is, or None."""
     if not (isinstance(value, Mapping) and list(value) == [PLACEHOLDER]):
         return None
     key, shape, dtype = value[PLACEHOLDER]
-    return key, shape, getattr(torch, dtype)
+    return Placeholder(str(key), [int(size) for size in shape], parse_dtype(dtype))
 
 
-def describe(fs: FileSystem, root: Path, directory: Path) -> tuple[Part, ...]:
-    """The files of a directory of shards, with size and checksum, after they were made durable."""
+def dtype_name(dtype: torch.dtype) -> str:
+    """Return `float32` for `torch.float32`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def parse_dtype(name: str) -> torch.dtype:
+    """Return the dtype with a name such as `float32`; raise CheckpointError if there is none."""
+    if name not in DTYPES:
+        raise CheckpointError(f"unknown dtype {name!r}")
+    return DTYPES[name]
+
+
+def describe_parts(fs: FileSystem, root: Path, directory: Path) -> tuple[Part, ...]:
+    """Make the files of a shard directory durable; return their sizes and checksums."""
     parts = []
     for path in sorted(directory.iterdir()):
         with open(path, "rb") as file:
@@ -77,15 +115,8 @@ def describe(fs: FileSystem, root: Path, directory: Path) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def remove_unused(root: Path, used: Iterable[str]) -> None:
-    """Delete the directories of shards that no checkpoint of the store refers to."""
-    wanted = {name.partition("/")[0] for name in used}
-    for path in root.glob(f"{PREFIX}*"):
-        if path.is_dir() and not path.is_symlink() and path.name not in wanted:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _mapped(value: Any, function: Callable[[Any, Any], Any]) -> Any:
+def _map_items(value: Any, function: Callable[[Any, Any], Any]) -> Any:
+    """Return a container with `function(item, key or index)` for each item; else the value."""
     if isinstance(value, Mapping):
         return {key: function(item, key) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,7 @@
-"""Checkpoints in a directory: written so that nothing that happens to the process or the machine takes a good one away."""
+"""A store of checkpoints in one directory.
+
+Neither a killed process nor a power cut nor a full disk costs a checkpoint that was saved before.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -20,33 +23,67 @@ from hookline.checkpoint.files import (
     FileSystem,
     check_space,
     discard,
-    failure,
-    hash_stream,
     link_or_copy,
     make_directories,
+    remove_flat_directory,
+    save_error,
     write_temporary,
 )
-from hookline.checkpoint.formats import WEIGHTS, check_plain, deserialize, is_finite, needed_bytes, serialize
+from hookline.checkpoint.formats import (
+    WEIGHTS,
+    check_plain,
+    deserialize,
+    is_finite,
+    needed_bytes,
+    serialize,
+)
+from hookline.checkpoint.integrity import (
+    content_error,
+    intact_name,
+    integrity_error,
+    last_good_name,
+    parts_error,
+    read_settled_ledger,
+)
 from hookline.checkpoint.lock import DirectoryLock
-from hookline.checkpoint.manifest import Entry, Ledger, Part, find, read_ledger, without, write_ledger
-from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_promise, is_temporary
-from hookline.checkpoint.shards import describe, remove_unused
+from hookline.checkpoint.manifest import (
+    Entry,
+    Ledger,
+    Part,
+    find,
+    without,
+    write_ledger,
+)
+from hookline.checkpoint.names import (
+    JOURNAL,
+    LEDGER_TEMPORARIES,
+    MANIFEST,
+    check_name,
+    is_reserved_name,
+    is_temporary,
+    new_token,
+    shard_directory_name,
+    temporary_name,
+)
+from hookline.checkpoint.shards import describe_parts
+from hookline.errors import Problem
 from hookline.version import __version__
 
 log = logging.getLogger(__name__)
 
 
 class Latest(NamedTuple):
-    """What a run resumes from, and why not from something newer."""
+    """The checkpoint to resume from, and the reasons why newer ones were skipped."""
 
     entry: Entry | None
     skipped: list[str]
 
 
 class CheckpointStore:
-    """The checkpoints of one directory.
+    """A store of checkpoints in one directory, which may be moved.
 
-    Reading needs nothing; `prepare()` comes before `save` and `remove`. Names are relative, so the directory may be moved.
+    Reading needs no preparation. Call `prepare` before `save`, `remove` and `claim_shards`. The
+    store deletes only files and directories that its manifest lists.
     """
 
     def __init__(self, directory: str | os.PathLike[str], fs: FileSystem | None = None) -> None:
@@ -54,10 +91,16 @@ class CheckpointStore:
         self._fs = fs or FileSystem()
         self._lock = DirectoryLock(self.directory)
         self._prepared = False
-        self._mutex = threading.Lock()  # a background save and a removal must not both rewrite the manifest
+        self._claimed: set[str] = set()  # shard directories that are being written
+        # A background save and a removal must not rewrite the manifest at the same time.
+        self._mutex = threading.Lock()
 
     def lock(self) -> None:
-        """Make the directory ours until `unlock()` or the end of the process; CheckpointError if it is another's."""
+        """Lock the directory until `unlock` or the end of the process.
+
+        Raises:
+            CheckpointError: If another process holds the lock.
+        """
         make_directories(self._fs, self.directory)
         self._lock.acquire()
 
@@ -66,19 +109,22 @@ class CheckpointStore:
         self._prepared = False
 
     def prepare(self) -> None:
-        """Lock the directory, clear what a crash left over, and bring the manifest up to date."""
+        """Lock the directory, remove leftovers of a killed run, and update the manifest."""
         try:
             self.lock()
-            _warn_of_others(self.directory)
-            discard(self._fs, [path for path in self.directory.iterdir() if is_temporary(path.name)])
-            ledger = self._ledger()
-            gone = [name for entry in ledger.entries for name in entry.names if not (self.directory / name).exists()]
-            if gone:
-                log.info("%s: no longer there: %s", self.directory, ", ".join(gone))
-            write_ledger(self._fs, self.directory, MANIFEST, Ledger(ledger.number + 1, without(ledger.entries, gone)))
-            self._remove_unused_parts()
+            _warn_about_permissions(self.directory)
+            ledger = read_settled_ledger(self.directory)
+            discard(self._fs, self._leftovers(ledger.token))
+            missing = self._missing_names(ledger)
+            if missing:
+                log.info("%s: no longer present: %s", self.directory, ", ".join(missing))
+            ledger = dataclasses.replace(ledger, token=ledger.token or new_token())
+            self._claimed.clear()
+            self._write_manifest(ledger.with_entries(without(ledger.entries, missing)))
+            self._remove_unused_shards()
         except OSError as error:
-            raise CheckpointError(f"{self.directory}: cannot be used for checkpoints: {error.strerror or error}") from error
+            message = f"cannot be used for checkpoints: {error.strerror or error}"
+            raise CheckpointError(message, file=str(self.directory)) from error
         self._prepared = True
 
     def save(
@@ -94,9 +140,16 @@ class CheckpointStore:
         parts: Sequence[Part] = (),
         finite: bool = True,
     ) -> Entry:
-        """Store a checkpoint durably under a name and `links`, its further names; CheckpointError if that fails.
+        """Store a checkpoint durably; raise CheckpointError if it cannot be written.
 
-        Weights that are not finite get no links, and `not_finite_` before the name of the last, the best, or a good checkpoint.
+        If its weights are not finite, it gets no links, and `not_finite_` is put before a name that
+        recommends a checkpoint or that a good checkpoint has.
+
+        Args:
+            links: Further names.
+            tags: Words for the manifest, such as `INEXACT`.
+            parts: The shards, as `describe_shards` returns them.
+            finite: Whether the sharded weights are finite; those in `checkpoint` are checked here.
         """
         names = tuple(dict.fromkeys(check_name(each) for each in (name, *links)))
         plain = check_plain(checkpoint)
@@ -108,209 +161,251 @@ class CheckpointStore:
             epoch=int(epoch),
             metrics={key: float(value) for key, value in (metrics or {}).items()},
             finite=finite and is_finite([plain.get(key) for key in WEIGHTS]),
-            time=time.time(),
-            versions=_versions(),
             tags=tuple(tags),
             parts=tuple(parts),
         )
         with self._mutex:
-            return self._write(plain, draft if draft.finite else self._set_aside(draft))
+            if not draft.finite:
+                draft = self._quarantine(draft)
+            return self._write(plain, draft)
+
+    def claim_shards(self, step: int) -> str:
+        """Make a directory for the shards of one checkpoint and return its name.
+
+        The manifest lists the directory before it exists. If the run is killed before the
+        checkpoint is saved, the next `prepare` removes it.
+        """
+        assert self._prepared, "call prepare() first"
+        name = shard_directory_name(step)
+        path = self.directory / name
+        with self._mutex:
+            ledger = read_settled_ledger(self.directory)
+            claimed = dataclasses.replace(ledger, shards=(*ledger.shards, name))
+            try:
+                self._write_manifest(claimed.with_entries(ledger.entries))
+                self._fs.create_directory(path)
+                self._fs.sync_directory(self.directory)
+            except OSError as error:
+                raise save_error(self._fs, path, error) from error
+            self._claimed.add(name)
+        return name
+
+    def abandon_shards(self, directory: str) -> None:
+        """Delete the shards of a checkpoint that could not be saved."""
+        with self._mutex:
+            self._claimed.discard(directory)
+            self._remove_unused_shards()
 
     def describe_shards(self, directory: str) -> tuple[Part, ...]:
-        """The files in a directory of shards, made durable, for `save(parts=…)`."""
-        return describe(self._fs, self.directory, self.directory / check_name(directory))
+        """Make the files of a shard directory durable and return them for `save(parts=…)`."""
+        return describe_parts(self._fs, self.directory, self.directory / check_name(directory))
 
     def remove(self, *names: str) -> list[str]:
-        """Delete these checkpoints and return those that were there; the last good one is kept even if it is named.
+        """Delete checkpoints by name and return the names that were deleted.
 
-        A checkpoint goes only after another good one was read back and found whole. Files that the store did not write stay.
+        Names that the manifest does not list are ignored. The last good checkpoint is kept even if
+        it is named: one is deleted only after another good one was found intact.
         """
         with self._mutex:
-            ledger = self._ledger()
+            ledger = read_settled_ledger(self.directory)
             known = {name for entry in ledger.entries for name in entry.names}
             doomed = [name for name in dict.fromkeys(names) if name in known]
-            spared = self._last_good(ledger.entries, doomed)
+            spared = last_good_name(self.directory, ledger.entries, doomed)
             if spared is not None:
-                log.info("%s: kept, it is the last good checkpoint", spared)
+                log.info("%s: kept, because it is the last good checkpoint", spared)
                 doomed.remove(spared)
             if doomed:
                 self._delete(doomed, ledger)
             return doomed
 
     def entries(self) -> list[Entry]:
-        """What is stored, oldest first."""
-        return list(self._ledger().entries)
+        """Return the entries of the manifest, oldest first."""
+        return list(read_settled_ledger(self.directory).entries)
 
     def latest(self) -> Entry | None:
-        """The newest checkpoint that is whole and finite; the log says what was skipped on the way to it."""
+        """Return the newest intact checkpoint with finite weights; log the skipped ones."""
         entry, skipped = self.find_latest()
         for text in skipped:
             log.warning("skipped %s", text)
         return entry
 
     def find_latest(self) -> Latest:
-        """The newest checkpoint that is whole and finite, or None, and what was skipped on the way to it."""
+        """Return the newest intact checkpoint with finite weights, and why others were skipped."""
         skipped: list[str] = []
         for entry in reversed(self.entries()):
             if not entry.finite:
                 skipped.append(f"{entry.name}: its weights are not finite")
-            elif not entry.resumable:
+                continue
+            if not entry.resumable:
                 skipped.append(f"{entry.name}: saved in the middle of an iteration")
-            elif (name := self._whole(entry, skipped)) is not None:
-                return Latest(dataclasses.replace(entry, names=(name, *(other for other in entry.names if other != name))), skipped)
+                continue
+            name = intact_name(self.directory, entry, skipped)
+            if name is not None:
+                others = [other for other in entry.names if other != name]
+                return Latest(dataclasses.replace(entry, names=(name, *others)), skipped)
         return Latest(None, skipped)
 
     def verify(self, name: str) -> Entry:
-        """The entry of a checkpoint whose size and checksum were found right; else CheckpointError."""
+        """Return the entry of a checkpoint; raise CheckpointError if its files are damaged."""
         entry = find(name, self.entries())
-        problem = self._problem(name, entry)
+        problem = integrity_error(self.directory, name, entry)
         if problem is not None:
-            raise CheckpointError(f"{self.directory / name}: {problem}")
+            raise CheckpointError(problem, file=str(self.directory / name))
         return entry
 
     def load(self, which: str | Entry) -> dict[str, Any]:
-        """The content of a checkpoint, on the CPU; CheckpointError unless its size and checksum, and those of its parts, are right."""
-        names = which.names if isinstance(which, Entry) else (which,)
-        entry = which if isinstance(which, Entry) else find(which, self.entries())
+        """Load a checkpoint to the CPU, by its name or its entry.
+
+        Raises:
+            CheckpointError: If its files or its parts are damaged, or hold more than plain data.
+        """
+        if isinstance(which, Entry):
+            entry = which
+            names = which.names
+        else:
+            entry = find(which, self.entries())
+            names = (which,)
         problems = []
         for name in names:
             path = self.directory / name
             try:
                 with open(path, "rb") as file:
-                    problem = _mismatch(file, entry) or self._problem_of_parts(entry)
+                    problem = content_error(file, entry) or parts_error(self.directory, entry)
                     if problem is None:
                         file.seek(0)
                         return deserialize(file, str(path))
             except OSError as error:
                 problem = error.strerror or str(error)
-            problems.append(f"{path}: {problem}")
-        raise CheckpointError("; ".join(problems))
+            problems.append(Problem(problem, file=str(path)))
+        raise CheckpointError(problems)
 
     def _write(self, plain: dict[str, Any], draft: Entry) -> Entry:
-        assert self._prepared, "prepare() comes before save()"
-        path, needed = self.directory / draft.name, needed_bytes(plain)
+        assert self._prepared, "call prepare() first"
+        path = self.directory / draft.name
+        needed = needed_bytes(plain)
+        token = read_settled_ledger(self.directory).token
+        paths = [self.directory / temporary_name(token) for _ in draft.names]
         temporaries: list[Path] = []
         try:
             check_space(self._fs, path, needed)
-            written = write_temporary(self._fs, self.directory, lambda stream: serialize(plain, stream))
+            written = write_temporary(self._fs, paths[0], lambda stream: serialize(plain, stream))
             temporaries.append(written.path)
-            for _ in draft.names[1:]:
-                temporaries.append(link_or_copy(self._fs, written.path))
-            entry = dataclasses.replace(draft, size=written.size, sha256=written.sha256)
+            for other in paths[1:]:
+                temporaries.append(link_or_copy(self._fs, written.path, other))
+            entry = dataclasses.replace(
+                draft,
+                size=written.size,
+                sha256=written.sha256,
+                time=time.time(),
+                versions=_versions(),
+            )
             self._commit(entry, temporaries)
         except OSError as error:
-            raise failure(self._fs, path, error, needed) from error
+            raise save_error(self._fs, path, error, needed) from error
         finally:
             discard(self._fs, temporaries)
         return entry
 
-    def _set_aside(self, draft: Entry) -> Entry:
-        """A checkpoint whose weights are not finite, under the one name that promises nothing and takes nothing from a good one."""
-        taken = {name for entry in self._ledger().entries if entry.finite for name in entry.names}
-        name = f"not_finite_{draft.name}" if draft.name in taken or is_promise(draft.name) else draft.name
-        log.warning("the weights are not finite: saved as %s, to be looked at, and neither as the last nor as the best", name)
+    def _quarantine(self, draft: Entry) -> Entry:
+        """Give a checkpoint with non-finite weights a single name that no good one has."""
+        name = draft.name
+        good = [entry for entry in read_settled_ledger(self.directory).entries if entry.finite]
+        if is_reserved_name(name) or any(name in entry.names for entry in good):
+            name = f"not_finite_{name}"
+        log.warning("the weights are not finite: saved as %s for inspection only", name)
         return dataclasses.replace(draft, names=(name,))
 
     def _commit(self, entry: Entry, temporaries: list[Path]) -> None:
-        """Give temporary files their names. The journal goes first, so that of a name that is overwritten both contents are known."""
-        ledger = self._ledger()
-        write_ledger(self._fs, self.directory, JOURNAL, Ledger(ledger.number + 1, ledger.entries, entry))
+        """Give temporary files their names, and drop these files from the list.
+
+        The journal is written first: if a name is overwritten, both contents are known.
+        """
+        ledger = read_settled_ledger(self.directory)
+        journal = dataclasses.replace(ledger, number=ledger.number + 1, pending=entry)
+        write_ledger(self._fs, self.directory, JOURNAL, journal)
         for name in entry.names:
             self._fs.rename(temporaries[0], self.directory / name)
             del temporaries[0]
         self._fs.sync_directory(self.directory)
         settled = (*without(ledger.entries, entry.names), entry)
-        write_ledger(self._fs, self.directory, MANIFEST, Ledger(ledger.number + 2, settled))
-        if entry.parts:
-            self._remove_unused_parts()
+        self._write_manifest(journal.with_entries(settled))
+        self._claimed.difference_update(part.directory for part in entry.parts)
+        self._remove_unused_shards()
 
     def _delete(self, names: list[str], ledger: Ledger) -> None:
-        """Files first: if this is cut short, the manifest has names without files, and no file is left without a name."""
-        assert self._prepared, "prepare() comes before remove()"
+        """Delete checkpoint files, then their entries.
+
+        If this is interrupted, the manifest lists missing files. The reverse order would leave
+        files that no manifest lists.
+        """
+        assert self._prepared, "call prepare() first"
         try:
             for name in names:
                 if os.path.lexists(self.directory / name):
                     self._fs.unlink(self.directory / name)
             self._fs.sync_directory(self.directory)
-            write_ledger(self._fs, self.directory, MANIFEST, Ledger(ledger.number + 1, without(ledger.entries, names)))
-            if any(entry.parts for entry in ledger.entries):
-                self._remove_unused_parts()
+            self._write_manifest(ledger.with_entries(without(ledger.entries, names)))
+            self._remove_unused_shards()
         except OSError as error:
-            raise CheckpointError(f"{self.directory}: cannot remove {', '.join(names)}: {error.strerror or error}") from error
+            message = f"cannot remove {', '.join(names)}: {error.strerror or error}"
+            raise CheckpointError(message, file=str(self.directory)) from error
 
-    def _ledger(self) -> Ledger:
-        """What is known; of a save that was cut short, as much as got its name."""
-        ledger = read_ledger(self.directory)
-        pending = ledger.pending
-        if pending is None:
-            return ledger
-        arrived = tuple(name for name in pending.names if self._problem(name, pending) is None)
-        log.info("the save of %s is not finished; of it there is: %s", pending.name, ", ".join(arrived) or "nothing")
-        entries = (*without(ledger.entries, arrived), dataclasses.replace(pending, names=arrived)) if arrived else ledger.entries
-        return Ledger(ledger.number, entries)
+    def _write_manifest(self, ledger: Ledger) -> None:
+        write_ledger(self._fs, self.directory, MANIFEST, ledger)
 
-    def _last_good(self, entries: Sequence[Entry], doomed: Sequence[str]) -> str | None:
-        """The one of the doomed names that must stay, because nothing as good would be left."""
-        rest = self._best(without(entries, doomed))
-        if rest is not None and rest.resumable:
-            return None
-        best = self._best(entries)
-        return None if best is None or (rest is not None and not best.resumable) else best.name
+    def _leftovers(self, token: str) -> list[Path]:
+        """Return the temporary files of the store that a killed process left."""
+        leftovers = []
+        for path in self.directory.iterdir():
+            owned = bool(token) and is_temporary(path.name, token)
+            if owned or path.name in LEDGER_TEMPORARIES:
+                leftovers.append(path)
+        return leftovers
 
-    def _best(self, entries: Sequence[Entry]) -> Entry | None:
-        """The newest whole checkpoint, under its first whole name; one to resume from if there is any."""
-        for resumable in (True, False):
-            for entry in reversed(entries):
-                if entry.resumable is resumable and (name := self._whole(entry, [])) is not None:
-                    return dataclasses.replace(entry, names=(name,))
-        return None
+    def _missing_names(self, ledger: Ledger) -> list[str]:
+        missing = []
+        for entry in ledger.entries:
+            for name in entry.names:
+                if not (self.directory / name).exists():
+                    missing.append(name)
+        return missing
 
-    def _whole(self, entry: Entry, problems: list[str]) -> str | None:
-        """The first name under which a checkpoint is whole; what is wrong with those before it is added to `problems`."""
-        for name in entry.names:
-            problem = self._problem(name, entry)
-            if problem is None:
-                return name
-            problems.append(f"{name}: {problem}")
-        return None
+    def _remove_unused_shards(self) -> None:
+        """Delete the shard directories in the manifest that belong to no checkpoint.
 
-    def _problem(self, name: str, entry: Entry) -> str | None:
-        try:
-            with open(self.directory / name, "rb") as file:
-                problem = _mismatch(file, entry)
-            return problem or self._problem_of_parts(entry)
-        except OSError as error:
-            return error.strerror or str(error)
-
-    def _problem_of_parts(self, entry: Entry) -> str | None:
-        for part in entry.parts:
+        A failure is logged only: no checkpoint is lost, and the next call tries again.
+        """
+        for name in read_settled_ledger(self.directory).unused_shards():
+            if name in self._claimed:
+                continue
             try:
-                with open(self.directory / part.name, "rb") as file:
-                    problem = _mismatch(file, part)
+                self._remove_shards(name)
             except OSError as error:
-                problem = error.strerror or str(error)
-            if problem is not None:
-                return f"{part.name}: {problem}"
-        return None
+                path = self.directory / name
+                log.warning("%s: cannot remove unused shards: %s", path, error.strerror or error)
 
-    def _remove_unused_parts(self) -> None:
-        remove_unused(self.directory, [part.name for entry in self._ledger().entries for part in entry.parts])
-
-
-def _mismatch(file: BinaryIO, entry: Entry | Part) -> str | None:
-    size = os.fstat(file.fileno()).st_size
-    if size != entry.size:
-        return f"damaged: {size:,} bytes instead of {entry.size:,}"
-    return None if hash_stream(file) == (entry.size, entry.sha256) else "damaged: its content does not match its checksum"
+    def _remove_shards(self, name: str) -> None:
+        """Delete a shard directory, then its entry in the manifest."""
+        if os.path.lexists(self.directory / name):
+            remove_flat_directory(self._fs, self.directory / name)
+            self._fs.sync_directory(self.directory)
+        ledger = read_settled_ledger(self.directory)
+        left = tuple(other for other in ledger.shards if other != name)
+        kept = dataclasses.replace(ledger, shards=left)
+        self._write_manifest(kept.with_entries(ledger.entries))
 
 
 def _versions() -> dict[str, str]:
-    return {"hookline": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
+    return {
+        "hookline": __version__,
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+    }
 
 
-def _warn_of_others(directory: Path) -> None:
+def _warn_about_permissions(directory: Path) -> None:
     status = directory.stat()
     if status.st_uid != os.geteuid():
-        log.warning("%s belongs to another user, who can replace the checkpoints in it", directory)
+        log.warning("%s belongs to another user, who can replace its checkpoints", directory)
     elif status.st_mode & stat.S_IWOTH:
-        log.warning("%s can be written by every user of this machine; chmod o-w protects the checkpoints in it", directory)
+        log.warning("%s is writable for every user; protect it with chmod o-w", directory)

@@ -1,1 +1,1 @@
-"""The command line: `hookline train`, `test`, `plan`, `hooks`, `sites` and `config`."""
+"""The `hookline` command: declarations in `commands/`, one implementation module per command."""

@@ -1,8 +1,8 @@
-"""`hookline ckpt`: ls, show, verify, publish, diff, consolidate and import."""
+"""`hookline ckpt`: list, show, verify, publish, compare, consolidate and import checkpoints."""
 
 from __future__ import annotations
 
-import argparse
+import dataclasses
 import importlib
 import time
 from collections.abc import Iterator, Mapping
@@ -11,133 +11,159 @@ from typing import Any
 
 import torch
 
-from hookline.checkpoint import CheckpointError, CheckpointStore, load_whole, publish, write_checkpoint
-from hookline.cli.arguments import UsageError
+from hookline.checkpoint import (
+    CheckpointError,
+    CheckpointStore,
+    load_whole,
+    publish,
+    write_checkpoint,
+)
+from hookline.checkpoint.manifest import Entry
+from hookline.cli.errors import CommandLineError, ExitCode
 from hookline.cli.output import print_json, print_table
 from hookline.errors import dotted
 from hookline.events.format import format_scalars
 from hookline.verify import LEFT_OUT, compare_checkpoints
 
-
-def run(args: argparse.Namespace) -> int:
-    paths = [Path(path) for path in args.paths]
-    wanted = 2 if args.action == "diff" else 1
-    if len(paths) != wanted:
-        raise UsageError(f"hookline ckpt {args.action} takes {wanted} path{'s' if wanted > 1 else ''}, got {len(paths)}")
-    actions = {"ls": _list, "show": _show, "verify": _verify, "publish": _publish, "diff": _diff, "consolidate": _consolidate}
-    return {**actions, "import": _import}[args.action](args, paths)
+MAX_VALUE_CHARACTERS = 200
 
 
-def _list(args: argparse.Namespace, paths: list[Path]) -> int:
-    entries = _store(paths[0]).entries()
-    if args.json:
-        print_json([entry._asdict() if hasattr(entry, "_asdict") else vars(entry) for entry in entries])
-        return 0
-    rows = [
-        (
-            ", ".join(entry.names),
-            str(entry.epoch),
-            str(entry.step),
-            f"{entry.size / 1e6:.1f} MB",
-            _date(entry.time),
-            " ".join([format_scalars(entry.metrics), *([] if entry.finite else ["NOT FINITE"]), *entry.tags]).strip(),
-        )
-        for entry in entries
-    ]
-    if rows:
-        print_table(rows, headers=("name", "epoch", "iter", "size", "saved", "metrics"))
+def list_checkpoints(directory: str, as_json: bool) -> int:
+    """Print the checkpoints of a work directory."""
+    entries = _open_store(Path(directory)).entries()
+    if as_json:
+        print_json([dataclasses.asdict(entry) for entry in entries])
+    elif entries:
+        headers = ("name", "epoch", "iter", "size", "saved", "metrics")
+        print_table([_entry_row(entry) for entry in entries], headers)
     else:
-        print(f"no checkpoints in {paths[0]}")
-    return 0
+        print(f"no checkpoints in {directory}")
+    return ExitCode.OK
 
 
-def _show(args: argparse.Namespace, paths: list[Path]) -> int:
-    content = dict(_describe(load_whole(_file(paths[0]))))
-    if args.json:
-        print_json(content)
+def show_checkpoint(path: str, as_json: bool) -> int:
+    """Print the parts of a checkpoint."""
+    parts = dict(_describe(load_whole(_resolve_file(path))))
+    if as_json:
+        print_json(parts)
     else:
-        print_table(list(content.items()))
-    return 0
+        print_table(list(parts.items()))
+    return ExitCode.OK
 
 
-def _verify(args: argparse.Namespace, paths: list[Path]) -> int:
-    store = _store(paths[0] if paths[0].is_dir() else paths[0].parent)
-    names = [paths[0].name] if paths[0].is_file() else [name for entry in store.entries() for name in entry.names]
-    bad = 0
+def verify_checkpoints(path: str) -> int:
+    """Verify the checksum of a checkpoint, or of all in a work directory."""
+    target = Path(path)
+    if target.is_file():
+        store = _open_store(target.parent)
+        names = [target.name]
+    else:
+        store = _open_store(target)
+        names = [name for entry in store.entries() for name in entry.names]
+    if not names:
+        print(f"no checkpoints in {path}")
+    damaged = False
     for name in names:
         try:
             store.verify(name)
             print(f"{name}: good")
         except CheckpointError as error:
-            bad += 1
-            print(f"{name}: {str(error).removeprefix(f'{store.directory / name}: ')}")
-    if not names:
-        print(f"no checkpoints in {paths[0]}")
-    return 1 if bad else 0
+            damaged = True
+            print(error)
+    return ExitCode.FAILED if damaged else ExitCode.OK
 
 
-def _publish(args: argparse.Namespace, paths: list[Path]) -> int:
-    source = _file(paths[0])
-    target = Path(args.output) if args.output else source.with_suffix("")
-    print(publish(load_whole(source), target, args.format))
-    return 0
+def publish_checkpoint(path: str, file_format: str, output: str | None) -> int:
+    """Write the weights of a checkpoint and print the path of the file."""
+    source = _resolve_file(path)
+    target = source.with_suffix("") if output is None else Path(output)
+    print(publish(load_whole(source), target, file_format))
+    return ExitCode.OK
 
 
-def _consolidate(args: argparse.Namespace, paths: list[Path]) -> int:
-    source = _file(paths[0])
-    target = Path(args.output) if args.output else source.with_name(f"{source.stem}_whole.pth")
+def diff_checkpoints(first: str, second: str) -> int:
+    """Print the differences between two checkpoints, part by part."""
+    parts = compare_checkpoints(load_whole(_resolve_file(first)), load_whole(_resolve_file(second)))
+    width = max((len(part) for part in parts), default=0)
+    for part, differences in parts.items():
+        label = part
+        for text in differences or ["equal"]:
+            print(f"{label:{width}}  {text}")
+            label = ""
+    print(f"ignored, because they differ between any two runs: {LEFT_OUT}")
+    return ExitCode.FAILED if any(parts.values()) else ExitCode.OK
+
+
+def consolidate_checkpoint(path: str, output: str | None) -> int:
+    """Write a sharded checkpoint as one file and print its path."""
+    source = _resolve_file(path)
+    target = source.with_name(f"{source.stem}_whole.pth") if output is None else Path(output)
     write_checkpoint(load_whole(source), target)
     print(target)
-    return 0
+    return ExitCode.OK
 
 
-def _import(args: argparse.Namespace, paths: list[Path]) -> int:
-    unpickle, importing = (importlib.import_module(f"hookline.compat.{name}") for name in ("unpickle", "importing"))
-    checkpoint = importing.to_hookline(unpickle.load(paths[0]), str(paths[0]))
-    target = Path(args.output) if args.output else paths[0].with_name(f"{paths[0].stem}_hookline.pth")
-    store, meta = CheckpointStore(target.parent), checkpoint["meta"]
+def import_checkpoint(path: str, output: str | None) -> int:
+    """Convert a checkpoint of MMEngine or MMCV and print a summary."""
+    # Imported by name: no layer of the package depends on `compat`.
+    unpickle = importlib.import_module("hookline.compat.unpickle")
+    importing = importlib.import_module("hookline.compat.importing")
+    source = Path(path)
+    target = source.with_name(f"{source.stem}_hookline.pth") if output is None else Path(output)
+    checkpoint = importing.to_hookline(unpickle.load(source), str(source))
+    meta = checkpoint["meta"]
+    store = CheckpointStore(target.parent)
     store.prepare()
     try:
-        store.save(checkpoint, target.name, step=meta["iter"], epoch=meta["epoch"], tags=["imported"])
+        store.save(
+            checkpoint, target.name, step=meta["iter"], epoch=meta["epoch"], tags=["imported"]
+        )
     finally:
         store.unlock()
-    average = ", the average apart from the weights" if "ema_state_dict" in checkpoint else ""
-    print(f"{target}: epoch {meta['epoch']}, iteration {meta['iter']}, from {meta['versions']['imported_from']}{average}")
-    return 0
+    origin = meta["versions"]["imported_from"]
+    average = ", with averaged weights" if "ema_state_dict" in checkpoint else ""
+    print(f"{target}: epoch {meta['epoch']}, iteration {meta['iter']}, from {origin}{average}")
+    return ExitCode.OK
 
 
-def _diff(args: argparse.Namespace, paths: list[Path]) -> int:
-    parts = compare_checkpoints(*(load_whole(_file(path)) for path in paths))
-    width = max(map(len, parts), default=0)
-    for part, differences in parts.items():
-        for index, text in enumerate(differences or ["equal"]):
-            print(f"{'' if index else part:{width}}  {text}")
-    print(f"left out, for they differ between any two runs: {LEFT_OUT}")
-    return 1 if any(parts.values()) else 0
-
-
-def _store(directory: Path) -> CheckpointStore:
+def _open_store(directory: Path) -> CheckpointStore:
     if not directory.is_dir():
-        raise UsageError(f"{directory} is not a directory; give the work directory of a run")
+        raise CommandLineError(f"{directory} is not a directory; give the work directory of a run")
     return CheckpointStore(directory)
 
 
-def _file(path: Path) -> Path:
-    """A checkpoint file; for a directory its newest good one."""
-    if not path.is_dir():
-        return path
-    entry = CheckpointStore(path).latest()
+def _resolve_file(path: str) -> Path:
+    """Return a checkpoint file; for a directory, its newest good checkpoint."""
+    target = Path(path)
+    if not target.is_dir():
+        return target
+    entry = CheckpointStore(target).latest()
     if entry is None:
-        raise UsageError(f"{path} holds no good checkpoint")
-    return path / entry.name
+        raise CommandLineError(f"no good checkpoint in {target}")
+    return target / entry.name
+
+
+def _entry_row(entry: Entry) -> tuple[str, ...]:
+    remarks = [format_scalars(entry.metrics)]
+    if not entry.finite:
+        remarks.append("NOT FINITE")
+    remarks += entry.tags
+    return (
+        ", ".join(entry.names),
+        str(entry.epoch),
+        str(entry.step),
+        f"{entry.size / 1e6:.1f} MB",
+        _format_date(entry.time),
+        " ".join(remarks).strip(),
+    )
 
 
 def _describe(checkpoint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield a label and a text for each part of a checkpoint."""
     for key, value in checkpoint.items():
         tensors = list(_tensors(value))
         if key == "meta":
-            named = {**value, "time": _date(value["time"])} if value.get("time") else value
-            yield from ((dotted((key, name)), str(item)) for name, item in named.items() if name != "config")
+            yield from _describe_meta(value)
         elif key == "events":
             yield key, f"the latest values of {', '.join(value)}" if value else "none"
         elif tensors:
@@ -145,12 +171,15 @@ def _describe(checkpoint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
             yield key, f"{len(tensors)} tensors, {count:,} values, {size / 1e6:.1f} MB"
         else:
-            text = str(value)
-            yield key, text if len(text) <= 200 else text[:199] + "…"
+            yield key, _shorten(str(value))
 
 
-def _date(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+def _describe_meta(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name, value in meta.items():
+        if name == "config":  # as long as all the rest; `config.yaml` has it
+            continue
+        text = _format_date(value) if name == "time" and value else str(value)
+        yield dotted(("meta", name)), text
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -162,3 +191,13 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from _tensors(item)
+
+
+def _format_date(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def _shorten(text: str) -> str:
+    if len(text) <= MAX_VALUE_CHARACTERS:
+        return text
+    return f"{text[: MAX_VALUE_CHARACTERS - 1]}…"

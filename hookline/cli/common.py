@@ -1,50 +1,55 @@
-"""What several commands need: options as overrides, and hooks whose mistakes have a place in the config."""
+"""Helpers that several commands share: overrides from options, and a runner from a config."""
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 
+from hookline.batches import pick_device
 from hookline.config import Config, build
-from hookline.engine.environment import pick_device
 from hookline.errors import ConfigError, Problem, RegistrationError
 from hookline.runner import Runner
 
 
-def options(args: argparse.Namespace, *names: str) -> list[str]:
-    """Options of the command line as overrides of the config, so that they are checked, kept and complained about like these."""
-    given = {name: getattr(args, name) for name in names}
-    return [f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given.items() if value is not None]
+def option_overrides(**options: Any) -> list[str]:
+    """Return the given options as overrides, so that they are checked and saved like these."""
+    overrides = []
+    for name, value in options.items():
+        if value is not None:
+            overrides.append(f"{name}={json.dumps(value, ensure_ascii=False)}")
+    return overrides
 
 
 def make_runner(config: Config) -> Runner:
-    """The runner of a config; ConfigError, with its place, for whatever is wrong with it."""
+    """Build the runner of a config. Every mistake is a ConfigError with its place in the config."""
     parts = build(config)
     _check_device(config)
-    with registering(config):
+    with locate_registration_errors(config):
         return Runner(**parts)
+
+
+@contextmanager
+def locate_registration_errors(config: Config) -> Iterator[None]:
+    """Turn a RegistrationError into a ConfigError about `hooks`."""
+    try:
+        yield
+    except RegistrationError as error:
+        raise ConfigError(config.locate(Problem(str(error), ("hooks",)))) from error
 
 
 def _check_device(config: Config) -> None:
     device = pick_device(config.get("device") or "auto")
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch's own tracebacks end in either
-        raise ConfigError(config.locate(Problem(f"{device} cannot be used here: {_first_sentence(error)}", ("device",)))) from error
+    except (RuntimeError, AssertionError) as error:  # Torch raises either, depending on the build.
+        problem = Problem(f"{device} is not available: {_first_sentence(error)}", ("device",))
+        raise ConfigError(config.locate(problem)) from error
 
 
 def _first_sentence(error: BaseException) -> str:
-    return str(error).partition("\n")[0].partition(". ")[0]
-
-
-@contextmanager
-def registering(config: Config) -> Iterator[None]:
-    """Hooks that cannot work (together) are a mistake in the `hooks` of the config."""
-    try:
-        yield
-    except RegistrationError as error:
-        raise ConfigError(config.locate(Problem(str(error), ("hooks",)))) from error
+    first_line = str(error).partition("\n")[0]
+    return first_line.partition(". ")[0]

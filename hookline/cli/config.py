@@ -1,8 +1,8 @@
-"""`hookline config`: a config with all that it inherits, interpolates and is overridden with."""
+"""`hookline config`: check a config and print it with everything resolved."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 
 import yaml
 
@@ -11,9 +11,15 @@ from hookline.config.hooks import checked_hooks
 from hookline.config.yaml_marks import Dumper
 
 
-def run(args: argparse.Namespace) -> int:
-    config = load_config(args.config, args.overrides)
-    checked_hooks(config)
-    if not args.check:
-        print(yaml.dump(mask_secrets(config), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120), end="")
+def run(config: str, overrides: Sequence[str], check: bool) -> int:
+    """Raise ConfigError if the config is wrong; otherwise print it, unless `check` is set."""
+    resolved = load_config(config, overrides)
+    checked_hooks(resolved)
+    if not check:
+        print(_as_yaml(mask_secrets(resolved)), end="")
     return 0
+
+
+def _as_yaml(value: object) -> str:
+    text: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
+    return text

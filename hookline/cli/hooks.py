@@ -1,13 +1,13 @@
-"""`hookline hooks`: all hooks, or all about one of them."""
+"""`hookline hooks`: list all hooks, or describe one."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import inspect
 import json
 import re
 import textwrap
+from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -17,99 +17,138 @@ from hookline.cli.output import print_table, priority_label
 from hookline.config.hook_list import short_name
 from hookline.config.yaml_marks import Dumper
 from hookline.engine import HOOKS, BaseHook
-from hookline.errors import ConfigError
-from hookline.signature import parameters
+from hookline.errors import ConfigError, Suggestion
 
 REQUIRED = object()
-MOST_NAMED = 6
+MAX_LISTED = 6
+MIN_SIMILARITY = 0.7
+MIN_WORD_LENGTH = 3
+WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\d]+")
 
 
-def run(args: argparse.Namespace) -> int:
-    if args.name is None:
-        print_table([(name, doc_of(cls).partition("\n")[0]) for name, cls in HOOKS.items()])
+def run(name: str | None) -> int:
+    """Print the list of all hooks, or the description of one."""
+    if name is None:
+        print_table([(key, doc_of(cls).partition("\n")[0]) for key, cls in HOOKS.items()])
     else:
-        _describe(*_find(args.name))
+        full_name = find_hook(name)
+        _describe(full_name, HOOKS.get(full_name))
     return 0
 
 
-def _find(name: str) -> tuple[str, type[BaseHook]]:
-    """A hook by its name, in any case, by its short form (`early_stopping`) or by its dotted path."""
+def find_hook(name: str) -> str:
+    """Return the registered name for a name in any case or its short form; keep a dotted path."""
     if "." in name:
-        return name, HOOKS.get(name)
-    names = HOOKS.names()
-    by_folded = {short_name(key): key for key in names} | {key.lower(): key for key in names}
-    if name.lower() not in by_folded:
-        raise ConfigError(f"unknown hook {name!r}{_nearest(name, names)}")
-    found = by_folded[name.lower()]
-    return found, HOOKS.get(found)
+        return name
+    by_lower_case = {}
+    for known in HOOKS.names():
+        by_lower_case[short_name(known)] = known
+        by_lower_case[known.lower()] = known
+    if name.lower() not in by_lower_case:
+        raise ConfigError(f"unknown hook {name!r}", suggestion=_suggest_hook(name))
+    return by_lower_case[name.lower()]
 
 
-def _nearest(name: str, names: list[str]) -> str:
-    """The end of an error message: a name so close that it must be meant, or else the hooks that speak of what it says."""
-    wanted = _core(name)
-    by_core = {_core(key): key for key in names}  # "Hook", which all have in common, brings no two of them closer
-    if near := get_close_matches(wanted, by_core, n=1, cutoff=0.7):
-        return f"; did you mean {by_core[near[0]]!r}?"
-    words = [_core(word) for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\d]+", name)]
-    for word in dict.fromkeys([wanted, *(word for word in words if len(word) > 2)]):
-        if word and (found := _speaking_of(word)):
-            more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-            return f"; hooks that speak of {word!r}: {', '.join(found[:MOST_NAMED])}{more}"
-    return "; `hookline hooks` lists them all"
+# Suggestions for an unknown name
+
+
+def _suggest_hook(name: str) -> Suggestion:
+    """Suggest a hook with a similar name, or else hooks whose description fits the name."""
+    by_core = {_core(known): known for known in HOOKS.names()}
+    near = get_close_matches(_core(name), by_core, n=1, cutoff=MIN_SIMILARITY)
+    if near:
+        return Suggestion(nearest=by_core[near[0]])
+    for word in _search_words(name):
+        found = _search_hooks(word)
+        if found:
+            listed = ", ".join(found[:MAX_LISTED])
+            rest = len(found) - MAX_LISTED
+            more = f" and {rest} more" if rest > 0 else ""
+            return Suggestion(advice=f"hooks about {word!r}: {listed}{more}")
+    return Suggestion(advice="`hookline hooks` lists all hooks")
 
 
 def _core(name: str) -> str:
+    """Return a name without its ending "Hook", which makes all names look similar."""
     return name.lower().replace("_", "").removesuffix("hook")
 
 
-def _speaking_of(word: str) -> list[str]:
-    """Hooks with a word in their name, in that of a parameter (which is shown) or in their description, in this order."""
-    found: list[list[str]] = [[], [], []]
-    for name, cls in {cls: (name, cls) for name, cls in HOOKS.items()}.values():  # a hook with two names once
-        told = [key for key in parameters(HOOKS.signature_of(cls)).known if word in _core(key)]
+def _search_words(name: str) -> list[str]:
+    """Return the whole name, then its words, without repetitions."""
+    words = [_core(name)]
+    for part in WORD.findall(name):
+        word = _core(part)
+        if len(word) >= MIN_WORD_LENGTH and word not in words:
+            words.append(word)
+    return [word for word in words if word]
+
+
+def _search_hooks(word: str) -> list[str]:
+    """Return the hooks with a word in their name, then in a parameter, then in their docstring."""
+    by_name: list[str] = []
+    by_parameter: list[str] = []
+    by_description: list[str] = []
+    # A hook with two names is searched once.
+    hooks = {cls: name for name, cls in HOOKS.items()}
+    for cls, name in hooks.items():
+        known = HOOKS.own_parameters(cls).known
+        fitting = [key for key in known if word in _core(key)]
         if word in _core(name):
-            found[0].append(name)
-        elif told:
-            found[1].append(f"{name} ({told[0]})")
+            by_name.append(name)
+        elif fitting:
+            by_parameter.append(f"{name} ({fitting[0]})")
         elif re.search(rf"\b{re.escape(word)}", doc_of(cls).lower()):
-            found[2].append(name)
-    return [name for kind in found for name in kind]
+            by_description.append(name)
+    return by_name + by_parameter + by_description
+
+
+# The description of a hook
 
 
 def _describe(name: str, cls: type[BaseHook]) -> None:
-    own = parameters(HOOKS.signature_of(cls))
+    own = HOOKS.own_parameters(cls)
     defaults = {key: default_of(cls, parameter) for key, parameter in own.known.items()}
+    rows = [(key, type_of(parameter), shown(defaults[key])) for key, parameter in own.known.items()]
     common = [key for key in HOOKS.COMMON if key not in own.known]
+    if own.open_ended:
+        common.insert(0, "any other")
     print(f"{name}\n\n{doc_of(cls)}".rstrip())
-    _section("parameters", [(key, type_of(parameter), shown(defaults[key])) for key, parameter in own.known.items()])
-    print(f"  besides: {'any, ' if own.open_ended else ''}{', '.join(common)}")
-    _section("sites", [(site,) for site in sites_of(cls)])
-    _section("priority", [(priority_label(cls.priority),)])
-    _section("state that checkpoints keep", [(field,) for field in state_of(cls)])
+    _print_section("parameters", rows)
+    print(f"  also: {', '.join(common)}")
+    _print_section("sites", [(site,) for site in sites_of(cls)])
+    _print_section("priority", [(priority_label(cls.priority),)])
+    _print_section("state in checkpoints", [(field,) for field in state_of(cls)])
     print("\nexample")
     print(textwrap.indent(example(name, defaults), "  "), end="")
 
 
-def _section(title: str, rows: list[tuple[str, ...]]) -> None:
+def _print_section(title: str, rows: Sequence[tuple[str, ...]]) -> None:
     print(f"\n{title}")
     print_table([(f"  {first}", *rest) for first, *rest in rows] or [("  none",)])
 
 
 def sites_of(cls: type[BaseHook]) -> list[str]:
-    """All sites of a class, whatever an instance, as it is configured, would leave alone."""
+    """Return all sites of a class, including those that an instance may disable."""
     return [*BaseHook.get_triggered_stages(object.__new__(cls)), *cls.extra_sites]
 
 
 def doc_of(cls: type) -> str:
-    return inspect.cleandoc(cls.__doc__ or "")  # inspect.getdoc would take the base class's if there is none
+    """Return the docstring of a class, never that of a base class."""
+    return inspect.cleandoc(cls.__doc__ or "")
 
 
 def type_of(parameter: inspect.Parameter) -> str:
-    hint = parameter.annotation
-    return "" if hint is parameter.empty else hint if isinstance(hint, str) else inspect.formatannotation(hint)
+    """Return the annotation of a parameter as text."""
+    annotation = parameter.annotation
+    if annotation is parameter.empty:
+        return ""
+    if isinstance(annotation, str):
+        return annotation
+    return inspect.formatannotation(annotation)
 
 
 def default_of(cls: type, parameter: inspect.Parameter) -> Any:
+    """Return the default of a parameter, or REQUIRED."""
     if parameter.default is parameter.empty:
         return REQUIRED
     for field in _fields(cls):
@@ -118,21 +157,32 @@ def default_of(cls: type, parameter: inspect.Parameter) -> Any:
     return parameter.default
 
 
-def _fields(cls: type) -> tuple[dataclasses.Field[Any], ...]:
-    return dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-
-
 def shown(default: Any) -> str:
-    """A default as a config would have it."""
-    return "required" if default is REQUIRED else f"= {json.dumps(default, ensure_ascii=False, default=repr)}"
+    """Return a default as it is written in a config."""
+    if default is REQUIRED:
+        return "required"
+    return f"= {json.dumps(default, ensure_ascii=False, default=repr)}"
 
 
 def state_of(cls: type[BaseHook]) -> list[str]:
+    """Return the names of the fields that a checkpoint stores."""
     names = [field.name for field in _fields(cls) if field.metadata.get("state")]
-    return names if cls.state_dict is BaseHook.state_dict else [*names, "what its own state_dict() gives"]
+    if cls.state_dict is not BaseHook.state_dict:
+        names.append("the result of its state_dict()")
+    return names
 
 
 def example(name: str, defaults: dict[str, Any]) -> str:
-    """A config with every parameter; `???` stands where a value must be given."""
-    hook = {"type": name} | {key: "???" if value is REQUIRED else value for key, value in defaults.items()}
-    return yaml.dump({"hooks": [json.loads(json.dumps(hook, default=repr))]}, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
+    """Return a config with every parameter of a hook; `???` marks required values."""
+    hook = {"type": name}
+    for key, value in defaults.items():
+        hook[key] = "???" if value is REQUIRED else value
+    plain = json.loads(json.dumps(hook, default=repr))
+    text: str = yaml.dump(
+        {"hooks": [plain]}, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120
+    )
+    return text
+
+
+def _fields(cls: type) -> tuple[dataclasses.Field[Any], ...]:
+    return dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()

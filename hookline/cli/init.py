@@ -1,40 +1,60 @@
-"""`hookline init`: the beginning of a project."""
+"""`hookline init`: start a project."""
 
 from __future__ import annotations
 
-import argparse
 import keyword
 import re
 from pathlib import Path
 
-from hookline.cli.scaffold import fill, missing, write
+from hookline.cli.scaffold import fill_template, without_existing, write_new_files
+
+RESERVED_NAMES = ("hookline", "tests", "runs", "torch")
+EXAMPLE_HOOK = "LossLogHook"
+EXAMPLE_MODULE = "loss_log_hook"
 
 
-def run(args: argparse.Namespace) -> int:
-    folder = Path(args.directory)
-    package = package_name(folder.resolve().name)
-    texts = {
-        "config.yaml": fill("config", package=package),
-        f"{package}/__init__.py": "",
-        f"{package}/model.py": fill("model"),
-        f"{package}/data.py": fill("data"),
-        f"{package}/hooks/__init__.py": fill("hooks", package=package),
-        f"{package}/hooks/tell_loss_hook.py": fill("hook", Name="TellLossHook"),
-        "tests/test_tell_loss_hook.py": fill("hook_test", Name="TellLossHook", module=f"{package}.hooks.tell_loss_hook"),
-        "tests/test_project.py": fill("project_test"),
-        "conftest.py": fill("conftest"),
+def run(directory: str) -> int:
+    """Write the files of a project and print the next commands."""
+    root = Path(directory)
+    package = package_name(root.resolve().name)
+    shared = {
+        "README.md": fill_template("readme", package=package),
+        ".gitignore": fill_template("gitignore"),
     }
-    shared = {"README.md": fill("readme", package=package), ".gitignore": fill("gitignore")}
-    for path in write(folder, {**texts, **missing(folder, shared)}):
+    texts = {**_project_files(package), **without_existing(root, shared)}
+    for path in write_new_files(root, texts):
         print(path)
-    where = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
-    print(f"\nnext: {where}hookline rehearse config.yaml && hookline train config.yaml")
+    command = "hookline dry-run config.yaml && hookline train config.yaml"
+    if root.resolve() != Path.cwd():
+        command = f"cd {root} && {command}"
+    print(f"\nnext: {command}")
     return 0
 
 
-def package_name(folder: str) -> str:
-    """A folder's name as that of a package."""
-    name = re.sub(r"\W+", "_", folder.lower(), flags=re.ASCII).strip("_")
-    if not name or name[0].isdigit() or keyword.iskeyword(name) or name in ("hookline", "tests", "runs", "torch"):
-        return f"my_{name}".rstrip("_") if name else "my_project"
+def package_name(directory: str) -> str:
+    """Return a valid package name for the name of a directory."""
+    name = re.sub(r"\W+", "_", directory.lower(), flags=re.ASCII).strip("_")
+    if not name:
+        return "my_project"
+    if name[0].isdigit() or keyword.iskeyword(name) or name in RESERVED_NAMES:
+        return f"my_{name}"
     return name
+
+
+def _project_files(package: str) -> dict[str, str]:
+    hook_module = f"{package}.hooks.{EXAMPLE_MODULE}"
+    return {
+        "config.yaml": fill_template("config", package=package, hook=EXAMPLE_HOOK),
+        f"{package}/__init__.py": "",
+        f"{package}/model.py": fill_template("model"),
+        f"{package}/data.py": fill_template("data"),
+        f"{package}/hooks/__init__.py": fill_template(
+            "hooks", module=hook_module, hook=EXAMPLE_HOOK
+        ),
+        f"{package}/hooks/{EXAMPLE_MODULE}.py": fill_template("hook", hook=EXAMPLE_HOOK),
+        f"tests/test_{EXAMPLE_MODULE}.py": fill_template(
+            "hook_test", hook=EXAMPLE_HOOK, module=hook_module
+        ),
+        "tests/test_project.py": fill_template("project_test"),
+        "conftest.py": fill_template("conftest"),
+    }

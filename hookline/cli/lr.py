@@ -1,96 +1,122 @@
-"""`hookline lr`: the learning rate and momentum of every iteration of a run, without training."""
+"""`hookline lr`: show the learning rate and momentum of every iteration, without training."""
 
 from __future__ import annotations
 
-import argparse
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
-from hookline.cli.charts import text_chart
 from hookline.cli.common import make_runner
-from hookline.cli.output import print_json, print_table
+from hookline.cli.output import chart_columns, print_json, print_table
 from hookline.config import load_config
 from hookline.engine import BaseRunner
 from hookline.errors import HooklineError
+from hookline.events.chart import text_chart
 from hookline.hooks import LRSchedulerHook, LrUpdaterHook, MomentumUpdaterHook, ParamSchedulerHook
 from hookline.optim.groups import by_name, momentum_of
 
-SCHEDULING = (LrUpdaterHook, MomentumUpdaterHook, ParamSchedulerHook, LRSchedulerHook)
+SCHEDULE_HOOKS = (LrUpdaterHook, MomentumUpdaterHook, ParamSchedulerHook, LRSchedulerHook)
 Curves = dict[str, dict[str, list[float]]]
 
 
-def run(args: argparse.Namespace) -> int:
-    runner = make_runner(load_config(args.config, [*args.overrides, "resume=null"]))
+def run(config: str, overrides: Sequence[str], plot: str | None, as_json: bool) -> int:
+    """Print the schedule of a config, and draw it if `plot` is given."""
+    runner = make_runner(load_config(config, [*overrides, "resume=null"]))
     curves = schedule_of(runner)
-    if args.plot:
-        from hookline.visual.schedules import schedule_figure  # matplotlib is slow to import
+    if plot is not None:
+        from hookline.visual.schedules import schedule_figure  # imports matplotlib
 
-        Path(args.plot).parent.mkdir(parents=True, exist_ok=True)
-        schedule_figure(curves, args.config).savefig(args.plot)
-    if args.json:
+        Path(plot).parent.mkdir(parents=True, exist_ok=True)
+        schedule_figure(curves, config).savefig(plot)
+    if as_json:
         print_json(curves)
-    else:
-        _print(curves, runner)
-        if args.plot:
-            print(f"\nsaved {args.plot}")
+        return 0
+    _print_charts(curves)
+    _print_summary(curves)
+    if not any(isinstance(hook, SCHEDULE_HOOKS) for hook in runner.hooks):
+        example = "lr_config: {policy: CosineAnnealing, min_lr: 0.0}"
+        print(f"\nthe config has no schedule; an example of one is {example}")
+    if plot is not None:
+        print(f"\nsaved {plot}")
     return 0
 
 
 def schedule_of(runner: BaseRunner) -> Curves:
-    """The learning rate, and the momentum where there is one, of each parameter group in each iteration: `{lr: {group: …}}`.
+    """Return learning rate and momentum of each parameter group in each iteration.
 
-    Only the hooks that schedule are called. A ReduceLROnPlateau, which waits for a metric, stays where it begins.
+    The result is `{"lr": {group: values}, "momentum": {group: values}}`. Only hooks that schedule
+    are called. ReduceLROnPlateau, which needs a metric, keeps its initial rate.
     """
     if runner.max_iters is None or runner.epoch_length is None:
-        raise HooklineError("the train_loader has no length, so nobody can tell how long the schedule is")
+        raise HooklineError("the length of the schedule is unknown: train_loader has no length")
     curves: Curves = {"lr": {}, "momentum": {}}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's schedulers miss the steps of the optimizer
-        _call(runner, "before_run", "before_train")
+        warnings.simplefilter("ignore")  # Torch's schedulers expect steps of the optimizer.
+        _call_schedules(runner, "before_run", "before_train")
         while runner.iter < runner.max_iters:
             if runner.inner_iter == 0:
-                _call(runner, "before_epoch", "before_train_epoch")
-            _call(runner, "before_train_iter", "after_forward")
-            _note(runner, curves)
-            _call(runner, "after_train_iter")
+                _call_schedules(runner, "before_epoch", "before_train_epoch")
+            _call_schedules(runner, "before_train_iter", "after_forward")
+            _record(runner, curves)
+            _call_schedules(runner, "after_train_iter")
             runner.iter += 1
             runner.inner_iter += 1
             if runner.inner_iter == runner.epoch_length:
-                _call(runner, "after_train_epoch", "after_epoch")
+                _call_schedules(runner, "after_train_epoch", "after_epoch")
                 runner.epoch += 1
                 runner.inner_iter = 0
-    return {kind: lines for kind, lines in curves.items() if lines}
+    return {quantity: groups for quantity, groups in curves.items() if groups}
 
 
-def _call(runner: BaseRunner, *sites: str) -> None:
+def _call_schedules(runner: BaseRunner, *sites: str) -> None:
     for site in sites:
-        for hook in runner.sites.plan[site]:
-            if isinstance(hook, SCHEDULING):
-                hook.site_method(site)(runner)  # type: ignore[misc]  # the plan lists only those that have one
+        for hook in runner.sites.hooks[site]:
+            if isinstance(hook, SCHEDULE_HOOKS):
+                # The plan lists only hooks that have the site.
+                hook.site_method(site)(runner)  # type: ignore[misc]
 
 
-def _note(runner: BaseRunner, curves: Curves) -> None:
+def _record(runner: BaseRunner, curves: Curves) -> None:
     for name, optimizer in by_name(runner.optimizer).items():
-        several = len(optimizer.param_groups) > 1
         for index, group in enumerate(optimizer.param_groups):
-            label = " ".join([*([name] if name else []), *([f"group {index}"] if several else [])])
-            for kind, value in (("lr", float(group["lr"])), ("momentum", momentum_of(group))):
-                if value is not None:
-                    curves[kind].setdefault(label, []).append(value)
+            labels = [name] if name else []
+            if len(optimizer.param_groups) > 1:
+                labels.append(f"group {index}")
+            label = " ".join(labels)
+            curves["lr"].setdefault(label, []).append(float(group["lr"]))
+            momentum = momentum_of(group)
+            if momentum is not None:
+                curves["momentum"].setdefault(label, []).append(momentum)
 
 
-def _print(curves: Curves, runner: BaseRunner) -> None:
+def _print_charts(curves: Curves) -> None:
+    """Draw each curve that changes; equal curves are drawn once."""
+    drawn: list[list[float]] = []
+    for quantity, groups in curves.items():
+        for label, values in groups.items():
+            if len(set(values)) == 1 or values in drawn:
+                continue
+            drawn.append(values)
+            points = [(float(iteration), value) for iteration, value in enumerate(values, start=1)]
+            print(text_chart({f"{quantity} {label}".strip(): points}, width=chart_columns()))
+            print()
+
+
+def _print_summary(curves: Curves) -> None:
     rows = []
-    for kind, lines in curves.items():
-        shown: list[list[float]] = []
-        for label, values in lines.items():
-            title = f"{kind} {label}".strip()
-            if values not in shown and len(set(values)) > 1:
-                shown.append(values)
-                print(title, *text_chart(values, "iteration 1", str(len(values))), "", sep="\n")
-            top, bottom = values.index(max(values)), values.index(min(values))
-            extremes = [f"{values[at]:.6g} (iteration {at + 1})" for at in (top, bottom)]
-            rows.append((title, f"{values[0]:.6g}", *extremes, f"{values[-1]:.6g}"))
+    for quantity, groups in curves.items():
+        for label, values in groups.items():
+            rows.append(
+                (
+                    f"{quantity} {label}".strip(),
+                    f"{values[0]:.6g}",
+                    _format_extreme(values, max(values)),
+                    _format_extreme(values, min(values)),
+                    f"{values[-1]:.6g}",
+                )
+            )
     print_table(rows, ("", "first", "highest", "lowest", "last"))
-    if not any(isinstance(hook, SCHEDULING) for hook in runner.hooks):
-        print("\nno schedule: give lr_config, for example {policy: CosineAnnealing, min_lr: 0.0}")
+
+
+def _format_extreme(values: list[float], extreme: float) -> str:
+    return f"{extreme:.6g} (iteration {values.index(extreme) + 1})"

@@ -1,62 +1,86 @@
-"""`hookline lr-find`: the loss over growing learning rates, and the rate that this suggests."""
+"""`hookline lr-find`: try growing learning rates, and suggest one."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from hookline.cli.charts import text_chart
+from hookline.batches import move_each
 from hookline.cli.common import make_runner
-from hookline.cli.output import print_json
+from hookline.cli.output import chart_columns, print_json
 from hookline.config import load_config
 from hookline.engine import BaseRunner
-from hookline.engine.step import make_step
 from hookline.errors import HooklineError
+from hookline.events.chart import text_chart
 from hookline.optim.range_test import RangeTest, range_test
+from hookline.step import make_step
 
 
-def run(args: argparse.Namespace) -> int:
-    runner = make_runner(load_config(args.config, [*args.overrides, "resume=null"]))
-    result = find_lr(runner, args.start, args.end, args.iters)
-    if args.plot:
-        from hookline.visual.schedules import range_figure  # matplotlib is slow to import
+def run(
+    config: str,
+    overrides: Sequence[str],
+    start: float,
+    end: float,
+    iters: int,
+    plot: str | None,
+    as_json: bool,
+) -> int:
+    """Print the result of a range test, and draw it if `plot` is given."""
+    runner = make_runner(load_config(config, [*overrides, "resume=null"]))
+    result = find_lr(runner, start, end, iters)
+    smoothed = result.smoothed()
+    suggestion = result.suggestion()
+    if plot is not None:
+        from hookline.visual.schedules import range_figure  # imports matplotlib
 
-        Path(args.plot).parent.mkdir(parents=True, exist_ok=True)
-        range_figure(*result, result.smoothed(), result.suggestion()).savefig(args.plot)
-    if args.json:
-        print_json({**result._asdict(), "smoothed": result.smoothed(), "suggestion": result.suggestion()})
-    else:
-        _print(result, args.plot)
+        Path(plot).parent.mkdir(parents=True, exist_ok=True)
+        range_figure(*result, smoothed, suggestion).savefig(plot)
+    if as_json:
+        print_json({**result._asdict(), "smoothed": smoothed, "suggestion": suggestion})
+        return 0
+    _print_result(result)
+    if plot is not None:
+        print(f"saved {plot}")
     return 0
 
 
-def find_lr(runner: BaseRunner, start: float = 1e-7, end: float = 10.0, iters: int = 100) -> RangeTest:
-    """A range test with the runner's model and training data, which leaves the runner as it was. Plain steps: no hook is called."""
-    if runner.optimizer is None or isinstance(runner.optimizer, Mapping) or runner.train_loader is None:
-        raise HooklineError("a range test needs a train_loader and exactly one optimizer")
-    step = make_step(runner, "train_step")
+def find_lr(
+    runner: BaseRunner, start: float = 1e-7, end: float = 10.0, iters: int = 100
+) -> RangeTest:
+    """Run a learning rate range test with a runner's model and training data.
 
-    def loss_of(batch: object) -> torch.Tensor:
+    Takes plain steps without hooks, and restores the runner at the end.
+    """
+    if not isinstance(runner.optimizer, torch.optim.Optimizer) or runner.train_loader is None:
+        raise HooklineError("a range test needs a train_loader and exactly one optimizer")
+    step = make_step(runner.model, "train_step", runner.loss_fn, runner.optimizer)
+
+    def compute_loss(batch: object) -> torch.Tensor:
         loss: torch.Tensor = step(batch)["loss"]
         return loss
 
+    batches = move_each(runner.train_loader, runner.device)
     try:
-        return range_test(runner.model, runner.optimizer, loss_of, runner.on_device(runner.train_loader), start, end, iters)
+        return range_test(runner.model, runner.optimizer, compute_loss, batches, start, end, iters)
     except ValueError as error:
         raise HooklineError(str(error)) from error
 
 
-def _print(result: RangeTest, plot: str | None) -> None:
+def _print_result(result: RangeTest) -> None:
     if len(result.rates) > 1:
-        first, last = (f"{rate:.1e}" for rate in (result.rates[0], result.rates[-1]))
-        print("smoothed loss over the learning rate", *text_chart(result.smoothed(), first, last), "", sep="\n")
+        points = []
+        for rate, loss in zip(result.rates, result.smoothed(), strict=True):
+            points.append((math.log10(rate), loss))
+        curve = {"smoothed loss over log10 of the learning rate": points}
+        print(text_chart(curve, width=chart_columns()))
+        print()
     suggestion = result.suggestion()
     if suggestion is None:
-        print(f"no suggestion: the loss never fell with the {len(result.rates)} rates tried; try others, or more of them")
+        count = len(result.rates)
+        print(f"no suggestion: the loss did not fall with any of {count} rates; try other rates")
     else:
-        print(f"suggested learning rate: {suggestion:.2e}, where the loss falls fastest (optimizer.lr={suggestion:.2e})")
-    if plot:
-        print(f"saved {plot}")
+        print(f"suggested learning rate: {suggestion:.2e}, where the loss falls fastest")
+        print(f"use it with optimizer.lr={suggestion:.2e}")

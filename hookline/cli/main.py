@@ -1,59 +1,67 @@
-"""The command `hookline`: which command is meant, and what its end means for the exit code."""
+"""The entry points `hookline` and `python -m hookline`."""
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import os
 import sys
 from collections.abc import Sequence
 
-from hookline.cli.arguments import COMMANDS, read_arguments
-from hookline.cli.failures import show_failure, show_mistake
+import click
+from click.shell_completion import shell_complete
+
+from hookline.cli.commands import cli
+from hookline.cli.errors import ExitCode, explain_usage_error, print_error, print_traceback
+from hookline.cli.group import is_debug
 from hookline.errors import HooklineError
 
-DONE, FAILED, MISTAKE, SIGINT, SIGPIPE = 0, 1, 2, 130, 141
+COMPLETION_VARIABLE = "_HOOKLINE_COMPLETE"
 
 
 def entry() -> None:
-    """The installed command."""
-    sys.path.append(os.getcwd())  # so that a config finds the user's modules; last, so that none of them hides another
+    """Run the installed command."""
+    # Configs name modules of the user. Last in the path, they cannot hide installed packages.
+    sys.path.append(os.getcwd())
+    completion = os.environ.get(COMPLETION_VARIABLE)
+    if completion:
+        sys.exit(shell_complete(cli, {}, "hookline", COMPLETION_VARIABLE, completion))
     sys.exit(main(sys.argv[1:]))
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command; its exit code. 0: done, 1: it failed, 2: a user's mistake, 128 + n: ended by signal n."""
+    """Run one command and return its exit code, see `ExitCode`."""
     try:
-        code = _run(argv)
-        sys.stdout.flush()  # here, where a closed pipe can still be dealt with
+        code = _run(list(argv))
+        sys.stdout.flush()  # A closed pipe must raise here, where it is handled.
         return code
-    except BrokenPipeError:  # `hookline plan … | head` has seen enough
+    except BrokenPipeError:  # The reader is gone: `hookline plan … | head`.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return SIGPIPE
+        return ExitCode.SIGPIPE
     except KeyboardInterrupt:
-        return SIGINT
+        return ExitCode.SIGINT
 
 
-def _run(argv: Sequence[str]) -> int:
+def _run(argv: list[str]) -> int:
     try:
-        args = read_arguments(argv)
-    except SystemExit as finished:  # argparse has shown the help, or what is wrong
-        return finished.code if isinstance(finished.code, int) else MISTAKE
-    except HooklineError as error:
-        show_mistake(error)
-        return MISTAKE
-    return _guarded(args)
+        with cli.make_context("hookline", argv) as context:
+            return _invoke(context)
+    except click.exceptions.Exit as finished:  # `--help` and `--version`
+        return finished.exit_code
+    except click.UsageError as error:
+        print_error(explain_usage_error(error))
+        return ExitCode.USAGE
 
 
-def _guarded(args: argparse.Namespace) -> int:
-    command = importlib.import_module(COMMANDS[args.command].module)  # here, so that `--help` need not wait for torch
+def _invoke(context: click.Context) -> int:
     try:
-        return int(command.run(args))
-    except (BrokenPipeError, KeyboardInterrupt):
+        return int(cli.invoke(context))
+    except (click.UsageError, click.exceptions.Exit, BrokenPipeError, KeyboardInterrupt):
         raise
     except HooklineError as error:
-        show_failure(error, whole=True) if args.debug else show_mistake(error)
-        return MISTAKE
+        if is_debug(context):
+            print_traceback(error, complete=True)
+        else:
+            print_error(error)
+        return ExitCode.USAGE
     except Exception as error:
-        show_failure(error, whole=args.debug)
-        return FAILED
+        print_traceback(error, complete=is_debug(context))
+        return ExitCode.FAILED

@@ -1,42 +1,54 @@
-"""`hookline new-hook`: the beginning of a hook, with its test."""
+"""`hookline new-hook`: write a new hook and its test."""
 
 from __future__ import annotations
 
-import argparse
 import keyword
 import re
 from pathlib import Path
 
-from hookline.cli.arguments import UsageError
-from hookline.cli.scaffold import fill, missing, write
+from hookline.cli.errors import CommandLineError
+from hookline.cli.scaffold import fill_template, without_existing, write_new_files
 
-FOLDER = "hooks"
+HOOKS_DIRECTORY = "hooks"
+# Between a lower-case letter and a capital, and before the last capital of an abbreviation.
+WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def run(args: argparse.Namespace) -> int:
-    folder, name = Path(args.dir), class_name(args.name)
-    place = hooks_folder(folder)
-    stem = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-    module = ".".join([*place.parts, stem])
-    shared = {str(place / "__init__.py"): "", "conftest.py": fill("conftest")}
-    texts = {str(place / f"{stem}.py"): fill("hook", Name=name), f"tests/test_{stem}.py": fill("hook_test", Name=name, module=module)}
-    for path in write(folder, {**texts, **missing(folder, shared)}):
+def run(name: str, directory: str) -> int:
+    """Write the files and print how to use the hook."""
+    root = Path(directory)
+    hook = class_name(name)
+    package = hooks_package(root)
+    stem = WORD_BOUNDARY.sub("_", hook).lower()
+    module = ".".join([*package.parts, stem])
+    texts = {
+        str(package / f"{stem}.py"): fill_template("hook", hook=hook),
+        f"tests/test_{stem}.py": fill_template("hook_test", hook=hook, module=module),
+    }
+    shared = {str(package / "__init__.py"): "", "conftest.py": fill_template("conftest")}
+    for path in write_new_files(root, {**texts, **without_existing(root, shared)}):
         print(path)
-    print(f"in a config: custom_imports: [{module}], and {{type: {name}}} under hooks; its test: python -m pytest tests/test_{stem}.py")
+    print(f"in a config: custom_imports: [{module}], and {{type: {hook}}} under hooks")
+    print(f"its test: python -m pytest tests/test_{stem}.py")
     return 0
 
 
-def class_name(given: str) -> str:
-    """`slow_down`, `SlowDown` and `SlowDownHook` are all `SlowDownHook`; UsageError for what cannot name a class."""
-    words = re.split(r"[_\-\s]+", given)
-    name = "".join(word[:1].upper() + word[1:] for word in words)
-    name = name if name.endswith("Hook") else f"{name}Hook"
-    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", name) or keyword.iskeyword(name) or name == "Hook":
-        raise UsageError(f"{given!r} cannot be the name of a hook: letters and digits, as in SlowDownHook")
-    return name
+def class_name(name: str) -> str:
+    """Return the class name for `slow_down`, `SlowDown` or `SlowDownHook`: `SlowDownHook`."""
+    words = re.split(r"[_\-\s]+", name)
+    hook = "".join(word[:1].upper() + word[1:] for word in words)
+    if not hook.endswith("Hook"):
+        hook = f"{hook}Hook"
+    if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", hook) or keyword.iskeyword(hook) or hook == "Hook":
+        message = f"{name!r} is no name of a hook; use letters and digits, as in SlowDownHook"
+        raise CommandLineError(message, parameter="NAME")
+    return hook
 
 
-def hooks_folder(folder: Path) -> Path:
-    """Where a project has its hooks: a package in it with `hooks`, or a folder of that name."""
-    found = sorted(path.parent for path in folder.glob(f"*/{FOLDER}/__init__.py") if path.parent.parent.name.isidentifier())
-    return found[0].relative_to(folder) if found else Path(FOLDER)
+def hooks_package(project: Path) -> Path:
+    """Return the directory of a project's hooks: `hooks` inside its package, or just `hooks`."""
+    found = []
+    for path in sorted(project.glob(f"*/{HOOKS_DIRECTORY}/__init__.py")):
+        if path.parent.parent.name.isidentifier():
+            found.append(path.parent.relative_to(project))
+    return found[0] if found else Path(HOOKS_DIRECTORY)

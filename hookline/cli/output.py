@@ -1,61 +1,91 @@
-"""Tables and JSON on standard output."""
+"""Tables, labels and JSON on standard output."""
 
 from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hookline.config.components import called
 from hookline.engine import BaseHook, Priority, get_priority
+
+MIN_CHART_COLUMNS = 30
+MAX_CHART_COLUMNS = 100
+CHART_MARGIN = 16  # columns for the labels beside a chart
 
 
 def print_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> None:
-    """Aligned columns; on a terminal the last one wraps within its width, elsewhere a row is a line."""
+    """Print aligned columns. On a terminal the last column wraps; elsewhere a row is one line."""
     if sys.stdout.isatty():
-        _print_rich(rows, headers)
+        _print_rich_table(rows, headers)
         return
-    lines = [*([headers] if headers else []), *rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines = [headers, *rows] if headers else list(rows)
+    widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     for line in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
+        print("  ".join(cells).rstrip())
 
 
 def print_json(value: Any) -> None:
-    """One JSON document; what is not a finite number becomes text, for JSON has no NaN."""
-    print(json.dumps(_finite(value), indent=2, ensure_ascii=False))
+    """Print one JSON document. NaN and infinity, which JSON does not have, become strings."""
+    print(json.dumps(_json_value(value), indent=2, ensure_ascii=False))
+
+
+def chart_columns() -> int:
+    """Return the width of a text chart that fits the terminal."""
+    columns = shutil.get_terminal_size().columns - CHART_MARGIN
+    return min(max(columns, MIN_CHART_COLUMNS), MAX_CHART_COLUMNS)
 
 
 def hook_label(hook: BaseHook) -> str:
-    """The name of a hook, with its class where the name does not tell it."""
-    return called(type(hook).__name__, {"name": hook.name})
+    """Return the name of a hook, with its class if the two differ."""
+    class_name = type(hook).__name__
+    if hook.name in ("", class_name):
+        return class_name
+    return f"{hook.name} ({class_name})"
 
 
 def priority_label(value: int | str | Priority) -> str:
-    """`NORMAL 50`, or just the number if it has no name."""
+    """Return `NORMAL 50`, or only the number if it has no name."""
     number = get_priority(value)
-    return " ".join([*(named.name for named in Priority if named == number), str(number)])
+    for priority in Priority:
+        if priority == number:
+            return f"{priority.name} {number}"
+    return str(number)
 
 
-def _print_rich(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> None:
+def _print_rich_table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=bool(headers), header_style="bold")
-    for index in range(len(rows[0]) if rows else 0):
-        last = index == len(rows[0]) - 1
-        table.add_column(headers[index] if headers else "", no_wrap=not last, style="cyan" if index == 0 else None)
+    count = len(rows[0]) if rows else 0
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        show_header=bool(headers),
+        header_style="bold",
+    )
+    for index in range(count):
+        table.add_column(
+            headers[index] if headers else "",
+            no_wrap=index < count - 1,
+            style="cyan" if index == 0 else None,
+        )
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))  # Text, for a bracket in a cell is not markup
+        # Text: a bracket in a cell is not markup.
+        table.add_row(*(Text(cell) for cell in row))
     Console().print(table)
 
 
-def _finite(value: Any) -> Any:
+def _json_value(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: _json_value(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return [_json_value(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

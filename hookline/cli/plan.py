@@ -1,130 +1,177 @@
-"""`hookline plan`: which hooks run at which site, in which order, and why in that one."""
+"""`hookline plan`: show which hooks run at which site, in which order and why."""
 
 from __future__ import annotations
 
-import argparse
 import json
-from pathlib import Path as FilePath
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.cli.arguments import UsageError
-from hookline.cli.common import registering
+from hookline.cli.common import locate_registration_errors
+from hookline.cli.errors import CommandLineError
 from hookline.cli.output import hook_label, print_json, print_table, priority_label
 from hookline.config import Config, load_config
 from hookline.config.hooks import checked_hooks
 from hookline.config.schedules import hook_configs
 from hookline.engine import BaseHook, get_priority
-from hookline.engine.cost_report import FILE, iteration_text, readable
-from hookline.engine.registration import HookHost
-from hookline.errors import Path
+from hookline.engine.manager import HookManager
+from hookline.errors import KeyPath
 from hookline.hooks import get_default_hooks
+from hookline.profiling.cost_report import FILE, iteration_text, readable
 
-RULES = {
-    "nested": "before_* by ascending priority, then by registration; all other sites in the opposite order",
-    "flat": "by ascending priority, then by registration, at all sites",
+ORDER_RULES = {
+    "nested": "before_* by ascending priority, then by registration; other sites in reverse",
+    "flat": "all sites by ascending priority, then by registration",
 }
+Costs = dict[str, Any]
 
 
-class Planned(NamedTuple):
-    """A hook of a config, and what its place in the order comes from."""
+class PlannedHook(NamedTuple):
+    """A hook of a config, and the reasons for its place in the order.
+
+    Args:
+        hook: The hook.
+        registered: Its place in the order of registration, from 1.
+        origin: "default hook", or its place in the config.
+        priority_from: "class", "config", or "constructor" if the hook sets its own priority.
+    """
 
     hook: BaseHook
-    registered: int  # counted from 1
-    origin: str  # "default hook", or where the config has it
-    priority_from: str  # "class", "config", or "constructor" if the hook set it by itself
+    registered: int
+    origin: str
+    priority_from: str
 
 
-def run(args: argparse.Namespace) -> int:
-    if args.config is None and args.cost is None:
-        raise UsageError("hookline plan needs a config, or --cost and the work directory of a run")
-    costs = None if args.cost is None else read_costs(FilePath(args.cost))
-    config = load_config(FilePath(args.cost) / "config.yaml" if args.config is None else args.config, args.overrides)
-    host, planned = plan(config)
-    if args.json:
-        print_json(_as_json(host, planned) | ({} if costs is None else {"costs": costs}))
+def run(config: str | None, overrides: Sequence[str], cost: str | None, as_json: bool) -> int:
+    """Print the plan of a config, with the costs of a run if `cost` is given."""
+    if config is not None:
+        path = Path(config)
+    elif cost is not None:
+        path = Path(cost) / "config.yaml"
     else:
-        _print(host, planned, costs)
+        message = "hookline plan needs a config, or --cost and the work directory of a run"
+        raise CommandLineError(message, parameter="CONFIG")
+    costs = None if cost is None else read_costs(Path(cost))
+    host, planned = plan(load_config(path, overrides))
+    if as_json:
+        _print_json(host, planned, costs)
+    else:
+        _print_text(host, planned, costs)
     return 0
 
 
-def plan(config: Config) -> tuple[HookHost, list[Planned]]:
-    """The hooks of a config, registered as the runner would do it; neither data nor model are touched, nothing is written."""
-    asked = checked_hooks(config)
+def plan(config: Config) -> tuple[HookManager, list[PlannedHook]]:
+    """Register the hooks of a config as a runner would, without model and data."""
+    configured = checked_hooks(config)
     written = dict(hook_configs(config))
-    defaults = get_default_hooks(replaced_by=asked.values(), without=config.get("drop_hooks") or [])
-    host = HookHost(config.get("hook_order") or "nested")
-    with registering(config):
-        host.register_hooks([*defaults, *asked.values()])
+    paths = {id(hook): path for path, hook in configured.items()}
+    dropped = config.get("drop_hooks") or []
+    defaults = get_default_hooks(replaced_by=configured.values(), without=dropped)
+    host = HookManager(config.get("hook_order") or "nested")
+    with locate_registration_errors(config):
+        host.register_hooks([*defaults, *configured.values()])
     planned = []
     for number, hook in enumerate(host.hooks, start=1):
-        path = next((path for path, own in asked.items() if own is hook), None)
-        origin = "default hook" if path is None else _place(config, path)
-        planned.append(Planned(hook, number, origin, _priority_source(hook, {} if path is None else written[path])))
+        path = paths.get(id(hook))
+        if path is None:
+            origin = "default hook"
+            source = _priority_source(hook, {})
+        else:
+            origin = _location(config, path)
+            source = _priority_source(hook, written[path])
+        planned.append(PlannedHook(hook, number, origin, source))
     return host, planned
 
 
-def _place(config: Config, path: Path) -> str:
-    file, line = config.place(path)
-    return "config" if file is None else file if line is None else f"{file}:{line}"
+def read_costs(run: Path) -> Costs:
+    """Read the hook costs that a run wrote into its work directory."""
+    path = run / FILE
+    try:
+        costs: Costs = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        message = f"--cost: cannot read {path} ({error.strerror}); a run writes it when it ends"
+        raise CommandLineError(message, parameter="--cost") from error
+    except ValueError as error:
+        raise CommandLineError(f"--cost: {path} is damaged: {error}", parameter="--cost") from error
+    return costs
+
+
+def _location(config: Config, path: KeyPath) -> str:
+    file, line = config.location(path)
+    if file is None:
+        return "config"
+    return file if line is None else f"{file}:{line}"
 
 
 def _priority_source(hook: BaseHook, written: dict[str, Any]) -> str:
     if "priority" in written:
         return "config"
-    return "constructor" if get_priority(hook.priority) != get_priority(type(hook).priority) else "class"
+    if get_priority(hook.priority) != get_priority(type(hook).priority):
+        return "constructor"
+    return "class"
 
 
-def read_costs(run: FilePath) -> dict[str, Any]:
-    """What a run left about the costs of its hooks; an error that says what to do if it left nothing."""
-    path = run / FILE
-    try:
-        costs: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--cost: {path} cannot be read ({error.strerror}): a run writes it at its end into its work directory") from error
-    except ValueError as error:
-        raise UsageError(f"--cost: {path} is damaged: {error}") from error
-    return costs
-
-
-def _print(host: HookHost, planned: list[Planned], costs: dict[str, Any] | None) -> None:
-    print(f"hook_order: {host.hook_order} ({RULES[host.hook_order]})\n")
-    by_hook = {id(item.hook): item for item in planned}
-    spent = {(row["hook"], row["site"]): row for row in costs["hooks"]} if costs else {}
-    rows = []
-    for site, hooks in host.sites.plan.items():
-        for position, hook in enumerate(hooks, start=1):
-            item = by_hook[id(hook)]
-            priority = f"{priority_label(hook.priority)} ({item.priority_from})"
-            start = (site if position == 1 else "", str(position), hook_label(hook))
-            cost = _cost(spent.get((hook.name, site))) if costs else ()
-            rows.append((*start, *cost, priority, str(item.registered), item.origin))
-    print_table(rows, ("site", "", "hook", *(("a call", "of the run") if costs else ()), "priority (from)", "registered", "origin"))
-    busy = {id(hook) for hooks in host.sites.plan.values() for hook in hooks}
-    idle = [hook_label(item.hook) for item in planned if id(item.hook) not in busy]
+def _print_text(host: HookManager, planned: list[PlannedHook], costs: Costs | None) -> None:
+    print(f"hook_order: {host.sites.order} ({ORDER_RULES[host.sites.order]})\n")
+    headers = ["site", "", "hook", "priority (from)", "registered", "origin"]
+    if costs is not None:
+        headers[3:3] = ["per call", "of the run"]
+    print_table(_plan_rows(host, planned, costs), headers)
+    active = {id(hook) for hooks in host.sites.hooks.values() for hook in hooks}
+    idle = [hook_label(item.hook) for item in planned if id(item.hook) not in active]
     if idle:
         print(f"\nat no site: {', '.join(idle)}")
-    if costs and costs["phases"]:
+    if costs is not None and costs["phases"]:
         print(f"\n{iteration_text(costs)}")
 
 
-def _cost(row: dict[str, Any] | None) -> tuple[str, str]:
-    return ("-", "-") if row is None else (readable(row["seconds_per_call"]), f"{row['share']:.1%}")
+def _plan_rows(
+    host: HookManager, planned: list[PlannedHook], costs: Costs | None
+) -> list[list[str]]:
+    by_hook = {id(item.hook): item for item in planned}
+    cost_cells = _cost_cells(costs)
+    rows = []
+    for site, hooks in host.sites.hooks.items():
+        label = site
+        for position, hook in enumerate(hooks, start=1):
+            item = by_hook[id(hook)]
+            row = [label, str(position), hook_label(hook)]
+            if costs is not None:
+                row += cost_cells.get((hook.name, site), ["-", "-"])
+            priority = f"{priority_label(hook.priority)} ({item.priority_from})"
+            row += [priority, str(item.registered), item.origin]
+            rows.append(row)
+            label = ""
+    return rows
 
 
-def _as_json(host: HookHost, planned: list[Planned]) -> dict[str, Any]:
-    hooks = [
-        {
-            "name": item.hook.name,
-            "type": type(item.hook).__name__,
-            "priority": get_priority(item.hook.priority),
-            "priority_from": item.priority_from,
-            "registered": item.registered,
-            "origin": item.origin,
-        }
-        for item in planned
-    ]
-    return {
-        "hook_order": host.hook_order,
-        "hooks": hooks,
-        "sites": {site: [hook.name for hook in here] for site, here in host.sites.plan.items()},
-    }
+def _cost_cells(costs: Costs | None) -> dict[tuple[str, str], list[str]]:
+    """Return the time per call and the share of the run, by hook and site."""
+    cells: dict[tuple[str, str], list[str]] = {}
+    if costs is not None:
+        for row in costs["hooks"]:
+            texts = [readable(row["seconds_per_call"]), f"{row['share']:.1%}"]
+            cells[row["hook"], row["site"]] = texts
+    return cells
+
+
+def _print_json(host: HookManager, planned: list[PlannedHook], costs: Costs | None) -> None:
+    hooks = []
+    for item in planned:
+        hooks.append(
+            {
+                "name": item.hook.name,
+                "type": type(item.hook).__name__,
+                "priority": get_priority(item.hook.priority),
+                "priority_from": item.priority_from,
+                "registered": item.registered,
+                "origin": item.origin,
+            }
+        )
+    sites = {}
+    for site, site_hooks in host.sites.hooks.items():
+        sites[site] = [hook.name for hook in site_hooks]
+    document = {"hook_order": host.sites.order, "hooks": hooks, "sites": sites}
+    if costs is not None:
+        document["costs"] = costs
+    print_json(document)

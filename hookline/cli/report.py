@@ -1,28 +1,31 @@
-"""`hookline report`: what happened in one run or several, as one page."""
+"""`hookline report`: write an HTML report about one run or several."""
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
-from hookline.cli.arguments import UsageError
+from hookline.cli.errors import CommandLineError
 from hookline.report.names import REPORT
 from hookline.report.page import write_report
 
 
-def run(args: argparse.Namespace) -> int:
-    target = Path(args.output) if args.output else _default(args.runs)
+def run(runs: Sequence[str], output: str | None) -> int:
+    """Write the report and print its path."""
+    target = _default_target(runs) if output is None else Path(output)
     try:
-        write_report(args.runs, target)
+        write_report(list(runs), target)
     except OSError as error:
-        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+        reason = error.strerror or error
+        raise CommandLineError(f"cannot write {target}: {reason}", parameter="--output") from error
     print(target)
     return 0
 
 
-def _default(runs: list[str]) -> Path:
-    """In the folder of a single run, beside nothing of several."""
+def _default_target(runs: Sequence[str]) -> Path:
+    """Return a file in the directory of a single run, or in the current one for several."""
     if len(runs) > 1:
         return Path(REPORT)
-    folder = Path(runs[0])
-    return (folder.parent if folder.is_file() else folder) / REPORT
+    run = Path(runs[0])
+    directory = run.parent if run.is_file() else run
+    return directory / REPORT

@@ -1,29 +1,44 @@
-"""`hookline run-as`: run a script in whose process another framework's name means Hookline's version of it."""
+"""`hookline run-as`: run a script with Hookline's version of another framework."""
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import runpy
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from hookline.cli.arguments import UsageError
+from hookline.cli.errors import CommandLineError
 
 
-def run(args: argparse.Namespace) -> int:
-    script = Path(args.script)
-    if not script.is_file():
-        raise UsageError(f"{script}: there is no such script")
-    compat = importlib.import_module("hookline.compat")  # by name: the commands stand beside it, not on it
-    compat.install(args.package)
-    before = sys.argv[:], sys.path[:]
-    sys.argv = [str(script), *args.script_args]
-    sys.path[:] = [str(script.resolve().parent), *(path for path in sys.path if path != os.getcwd())]  # as `python script.py` has it
+def run(package: str, script: str, arguments: Sequence[str]) -> int:
+    """Run a script as `__main__`, with `package` replaced in this process."""
+    path = Path(script)
+    if not path.is_file():
+        raise CommandLineError(f"no such script: {path}", parameter="SCRIPT", value=script)
+    # Imported by name: no layer of the package depends on `compat`.
+    compat = importlib.import_module("hookline.compat")
+    compat.install(package)
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        with _script_environment(path, arguments):
+            runpy.run_path(str(path), run_name="__main__")
     finally:
-        sys.argv, sys.path[:] = before
-        compat.uninstall(args.package)
+        compat.uninstall(package)
     return 0
+
+
+@contextmanager
+def _script_environment(script: Path, arguments: Sequence[str]) -> Iterator[None]:
+    """Set `sys.argv` and `sys.path` as `python script.py` would."""
+    argv = sys.argv[:]
+    path = sys.path[:]
+    sys.argv = [str(script), *arguments]
+    others = [entry for entry in path if entry != os.getcwd()]
+    sys.path[:] = [str(script.resolve().parent), *others]
+    try:
+        yield
+    finally:
+        sys.argv = argv
+        sys.path[:] = path

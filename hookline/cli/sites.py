@@ -1,13 +1,12 @@
-"""`hookline sites`: the moments of a run at which hooks are called."""
+"""`hookline sites`: list the moments of a run at which hooks run."""
 
 from __future__ import annotations
-
-import argparse
 
 from hookline.cli.output import print_table
 from hookline.engine import SITES
 
 
-def run(args: argparse.Namespace) -> int:
-    print_table([(site.name, site.meaning) for site in SITES], ("site", "when"))
+def run() -> int:
+    """Print every site with its meaning."""
+    print_table(list(SITES.items()), ("site", "when"))
     return 0

@@ -1,69 +1,108 @@
-"""`hookline test`: how good a checkpoint is."""
+"""`hookline test`: evaluate a checkpoint."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hookline.checkpoint import CheckpointStore
-from hookline.cli.common import make_runner, options
+from hookline.cli.common import make_runner, option_overrides
+from hookline.cli.errors import CommandLineError
 from hookline.cli.output import print_json
 from hookline.config import Config, load_config
-from hookline.errors import ConfigError, HooklineError, Problem, suggest
+from hookline.errors import ConfigError, Problem, Suggestion, suggest
 from hookline.events.format import format_scalars
 from hookline.hooks import CheckpointHook, EvalHook, LoggerHook, PeriodicWriterHook
 from hookline.runner import Runner
 
 
-def run(args: argparse.Namespace) -> int:
-    config = load_config(args.config, [*args.overrides, *options(args, "work_dir", "device")])
-    # A JSON document stands alone on standard output, whatever hooks, models and data print.
-    with contextlib.redirect_stdout(sys.stderr) if args.json else contextlib.nullcontext():
-        runner = make_runner(config)
-        _check_data(runner, args.split, config)
-        runner.load_from = path = _find_checkpoint(args.checkpoint, runner)
+def run(
+    config: str,
+    overrides: Sequence[str],
+    checkpoint: str | None,
+    split: str,
+    work_dir: str | None,
+    device: str | None,
+    as_json: bool,
+) -> int:
+    """Evaluate a checkpoint on the test or validation data and print the metrics."""
+    options = option_overrides(work_dir=work_dir, device=device)
+    resolved = load_config(config, [*overrides, *options])
+    # Hooks, models and data may print; standard output is for the JSON document alone.
+    redirection = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+    with redirection:
+        runner = make_runner(resolved)
+        _check_data(runner, split, resolved)
+        path = find_checkpoint(runner, checkpoint)
+        runner.checkpointer.load_from = path
         _remove_writers(runner)
-        metrics = runner.test() if args.split == "test" else runner.validate()
-    if args.json:
-        print_json({"checkpoint": str(path), "split": args.split, "metrics": dict(metrics)})
+        metrics = runner.test() if split == "test" else runner.validate()
+    if as_json:
+        print_json({"checkpoint": str(path), "split": split, "metrics": dict(metrics)})
     else:
-        print(f"{args.split} data, {path}\n{format_scalars(metrics)}")
+        print(f"{split} data, {path}\n{format_scalars(metrics)}")
     return 0
 
 
-def _check_data(runner: Runner, split: str, config: Config) -> None:
-    own = next((hook.dataloader for hook in runner.hooks if isinstance(hook, EvalHook)), None)  # it brings them when the run begins
-    loaders = {"test": runner.test_loader, "val": runner.val_loader if own is None else own}
-    if loaders[split] is None:
-        others = [f"--split {other} is possible" for other, loader in loaders.items() if loader is not None]
-        raise ConfigError(config.locate(Problem("; ".join([f"there is no {split} data", *others]), ("dataset",))))
+def find_checkpoint(runner: Runner, choice: str | None) -> Path:
+    """Return the file that `--checkpoint` means.
 
-
-def _find_checkpoint(which: str | None, runner: Runner) -> Path:
-    """The file that `--checkpoint` means; without it the best one, or else the last, or else what the config starts from."""
-    directory = next((Path(hook.out_dir) for hook in runner.hooks if isinstance(hook, CheckpointHook) and hook.out_dir), runner.work_dir)
+    Args:
+        runner: The runner, whose work directory is searched.
+        choice: `best`, `last`, a name or a path. None means the best checkpoint, or else the
+            last one, or else the `load_from` of the config.
+    """
+    directory = _checkpoint_directory(runner)
     names = {name for entry in CheckpointStore(directory).entries() for name in entry.names}
     best = sorted(name for name in names if name.startswith("best_"))
-    if which is None:
-        which = "best" if best else "last"
-        if which == "last" and "last.pth" not in names and runner.load_from is not None:
-            return Path(runner.load_from)
-    if which == "best" and len(best) > 1:
-        raise HooklineError(f"--checkpoint best: there are several in {directory}: {', '.join(best)}; name one of them")
-    named = {"best": best[0]} if best else {}
-    name = named.get(which) or next((name for name in (which, f"{which}.pth") if name in names), None)
-    if name is not None:
-        return directory / name
-    if Path(which).is_file():
-        return Path(which)
-    hint = suggest(which, [*names, *named]) if names else "; `hookline train` makes some there, --checkpoint PATH names another"
-    raise HooklineError(f"there is no checkpoint {which!r} in {directory}{hint}")
+    if choice is None:
+        if not best and "last.pth" not in names and runner.checkpointer.load_from is not None:
+            return Path(runner.checkpointer.load_from)
+        choice = "best" if best else "last"
+    if choice == "best" and len(best) > 1:
+        message = f"--checkpoint best: {directory} has several: {', '.join(best)}; name one of them"
+        raise CommandLineError(message, parameter="--checkpoint")
+    if choice == "best" and best:
+        return directory / best[0]
+    for name in (choice, f"{choice}.pth"):
+        if name in names:
+            return directory / name
+    if Path(choice).is_file():
+        return Path(choice)
+    suggestion = Suggestion(advice="train with `hookline train`, or give --checkpoint PATH")
+    if names:
+        suggestion = suggest(choice, [*names, "best"] if best else names)
+    message = f"no checkpoint {choice!r} in {directory}"
+    raise CommandLineError(message, parameter="--checkpoint", suggestion=suggestion)
+
+
+def _checkpoint_directory(runner: Runner) -> Path:
+    for hook in runner.hooks:
+        if isinstance(hook, CheckpointHook) and hook.out_dir:
+            return Path(hook.out_dir)
+    return runner.work_dir
+
+
+def _check_data(runner: Runner, split: str, config: Config) -> None:
+    """Raise ConfigError if there is no data for a split."""
+    loaders: dict[str, Any] = {"test": runner.test_loader, "val": runner.val_loader}
+    for hook in runner.hooks:
+        # EvalHook passes its loaders to the runner when the run begins.
+        if isinstance(hook, EvalHook) and hook.dataloader is not None:
+            loaders["val"] = hook.dataloader
+    if loaders[split] is not None:
+        return
+    available = [f"--split {other}" for other in loaders if loaders[other] is not None]
+    advice = f"use {available[0]}" if available else ""
+    problem = Problem(f"no {split} data", ("dataset",), suggestion=Suggestion(advice=advice))
+    raise ConfigError(config.locate(problem))
 
 
 def _remove_writers(runner: Runner) -> None:
-    """Testing leaves no files, and may be done beside a training run in the same directory."""
+    """Remove hooks that write files: a training run may be using the same directory."""
     for hook in list(runner.hooks):
         if isinstance(hook, (CheckpointHook, LoggerHook, PeriodicWriterHook)):
             runner.unregister_hook(hook.name)

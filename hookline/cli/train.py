@@ -1,24 +1,22 @@
-"""`hookline train`: from a config to a trained model, and what came of it."""
+"""`hookline train`: train a model from a config."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from hookline.cli.arguments import UsageError
-from hookline.cli.common import make_runner, options
-from hookline.cli.failures import show_mistake
+from hookline.cli.common import make_runner, option_overrides
+from hookline.cli.errors import ExitCode, print_error, print_traceback
 from hookline.cli.output import print_table
 from hookline.config import Config, load_config, save_resolved
-from hookline.dist import find_launch, started_before, tell_torchrun, torchrun_command
+from hookline.dist import find_launch, report_to_torchrun, started_before, torchrun_command
 from hookline.engine import Interrupted
 from hookline.errors import ConfigError, HooklineError, PeerFailed, Problem
 from hookline.events.format import format_scalars
@@ -26,109 +24,164 @@ from hookline.hooks import LoggerHook
 from hookline.runner import Runner
 
 
-def run(args: argparse.Namespace) -> int:
-    if args.nproc is not None and find_launch() is None:
-        return _in_several_processes(args)
-    config = load_config(args.config, [*args.overrides, *options(args, "work_dir", "resume", "device")])
-    runner = make_runner(config)
-    _go_on_after_restart(runner)
+def run(
+    config: str,
+    overrides: Sequence[str],
+    work_dir: str | None,
+    resume: str | None,
+    device: str | None,
+    nproc: int | None,
+    max_restarts: int,
+    debug: bool,
+) -> int:
+    """Train in this process, or in `nproc` processes that torchrun starts."""
+    if nproc is not None and find_launch() is None:
+        arguments = ["train", config, *overrides]
+        for name, value in (("work-dir", work_dir), ("resume", resume), ("device", device)):
+            if value is not None:
+                arguments.append(f"--{name}={value}")
+        if debug:
+            arguments.append("--debug")
+        return _launch(arguments, nproc, max_restarts)
+    options = option_overrides(work_dir=work_dir, resume=resume, device=device)
+    resolved = load_config(config, [*overrides, *options])
+    runner = make_runner(resolved)
+    _resume_after_restart(runner)
     if runner.is_main:
-        if args.resume == "auto" and not runner.store.entries():
-            print(f"nothing to resume from in {runner.store.directory}: starting from the beginning", file=sys.stderr)
-        _save_config(runner, config)
-    started = time.monotonic()
+        directory = runner.checkpointer.store.directory
+        if resume == "auto" and not runner.checkpointer.store.entries():
+            print(f"no checkpoint in {directory}: starting a new run", file=sys.stderr)
+        _save_config(runner, resolved)
+    return _train(runner, config, debug)
+
+
+def _train(runner: Runner, config: str, debug: bool) -> int:
+    start = time.monotonic()
     try:
         runner.train()
     except Interrupted as interrupted:
         if runner.is_main:
-            if runner.stop_reason is not None:  # it stopped at a seam, with all that it has saved
-                _report(runner, started)
-            hint = f"; `hookline train {args.config} … --resume` continues" if runner.store.entries() else ""
-            print(f"{interrupted}{hint}", file=sys.stderr)
+            _print_interruption(runner, interrupted, config, time.monotonic() - start)
         return 128 + interrupted.signum
     except HooklineError as error:
-        if args.debug or not (runner.outputs or isinstance(error, PeerFailed)):  # nothing was trained yet: a mistake like any other
+        is_mistake = not runner.outputs and not isinstance(error, PeerFailed)
+        if is_mistake:  # Nothing was trained: the config or the command line is wrong.
             raise
-        show_mistake(error)
-        return 1
+        if debug:
+            print_traceback(error, complete=True)
+        else:
+            print_error(error)
+        return ExitCode.FAILED
     except Exception as error:
-        tell_torchrun(error)
+        report_to_torchrun(error)
         raise
     if runner.is_main:
-        _report(runner, started)
-    return 0
+        _print_summary(runner, time.monotonic() - start)
+    return ExitCode.OK
 
 
-def _go_on_after_restart(runner: Runner) -> None:
-    """Where torchrun has started the job anew it goes on from what it has saved, and else begins as it was told to."""
-    started = started_before(runner.world)
-    if started is None:
+def _resume_after_restart(runner: Runner) -> None:
+    """Resume a job that torchrun has restarted, if it has saved a checkpoint before."""
+    start = started_before(runner.world)
+    if start is None:
         return
-    saved = runner.is_main and any(entry.time >= started for entry in runner.store.entries())  # others may be an earlier run's
-    if runner.world.main_says("saved" if saved else ""):
-        runner.resume = "auto"
+    saved = False
+    if runner.is_main:
+        # Older checkpoints belong to an earlier run in the same directory.
+        saved = any(entry.time >= start for entry in runner.checkpointer.store.entries())
+    if runner.world.broadcast_str("saved" if saved else ""):
+        runner.checkpointer.resume = "auto"
 
 
-def _in_several_processes(args: argparse.Namespace) -> int:
-    """Let torchrun start this command in several processes, and end as they do."""
-    if args.nproc < 1 or args.max_restarts < 0:
-        raise UsageError(f"--nproc must be at least 1 and --max-restarts not negative, got {args.nproc} and {args.max_restarts}")
-    given = {"--work-dir": args.work_dir, "--resume": args.resume, "--device": args.device}
-    named = [f"{option}={value}" for option, value in given.items() if value is not None]
-    command = ["train", args.config, *args.overrides, *named, *(["--debug"] if args.debug else [])]
-    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, (os.cpu_count() or 1) // args.nproc))
-    launcher = torchrun_command(args.nproc, command, args.max_restarts)
-    environment = {**os.environ, "OMP_NUM_THREADS": threads}
-    # In a session of its own: Ctrl-C on a terminal would reach torchrun twice, and the second one keeps it from waiting for the others.
-    with subprocess.Popen(launcher, env=environment, start_new_session=True) as torchrun, _passing_on_signals(torchrun) as passed_on:
-        code = torchrun.wait()
-    if code and passed_on:
-        return 128 + passed_on[0]
+def _save_config(runner: Runner, config: Config) -> None:
+    """Write config.yaml. Raises if another run uses the directory."""
+    try:
+        runner.checkpointer.store.lock()
+        save_resolved(runner.config, runner.work_dir / "config.yaml")
+    except OSError as error:
+        problem = Problem(f"not usable: {error.strerror}: {error.filename}", ("work_dir",))
+        raise ConfigError(config.locate(problem)) from error
+    finally:
+        runner.checkpointer.store.unlock()  # CheckpointHook locks it for the run.
+
+
+# Several processes
+
+
+def _launch(arguments: list[str], nproc: int, max_restarts: int) -> int:
+    """Run this command in several processes with torchrun, and return their exit code."""
+    environment = dict(os.environ)
+    if not environment.get("OMP_NUM_THREADS"):
+        cores = os.cpu_count() or 1
+        environment["OMP_NUM_THREADS"] = str(max(1, cores // nproc))
+    command = torchrun_command(nproc, arguments, max_restarts)
+    # In a new session: Ctrl-C in a terminal would reach torchrun twice, and the second signal
+    # makes it exit before the processes have saved.
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    with process, _forward_signals(process) as forwarded:
+        code = process.wait()
+    if code != 0 and forwarded:
+        return 128 + forwarded[0]
     return code if code >= 0 else 128 - code
 
 
 @contextmanager
-def _passing_on_signals(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Whoever ends this command means the processes that it has started; they save and stop. Yields the signals that came."""
-    passed_on: list[int] = []
+def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
+    """Send signals of this process to another one. Yields the list of forwarded signals."""
+    forwarded: list[int] = []
 
-    def pass_on(signum: int, frame: FrameType | None) -> None:
-        passed_on.append(signum)
+    def forward(signum: int, frame: FrameType | None) -> None:
+        forwarded.append(signum)
         process.send_signal(signum)
 
-    signals = [signal.SIGINT, signal.SIGTERM] if threading.current_thread() is threading.main_thread() else []
-    if signals and hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup has it ignored
-        signals.append(signal.SIGHUP)
-    before = {signum: signal.signal(signum, pass_on) for signum in signals}
+    previous = {}
+    if threading.current_thread() is threading.main_thread():
+        for signum in _stop_signals():
+            previous[signum] = signal.signal(signum, forward)
     try:
-        yield passed_on
+        yield forwarded
     finally:
-        for signum, handler in before.items():
+        for signum, handler in previous.items():
             signal.signal(signum, handler)
 
 
-def _save_config(runner: Runner, config: Config) -> None:
-    """Beside the results, before there are any. A run that is still going keeps its own: a second one is refused here."""
-    try:
-        runner.store.lock()
-        save_resolved(runner.config, runner.work_dir / "config.yaml")
-    except OSError as error:
-        raise ConfigError(config.locate(Problem(f"cannot be used: {error.strerror}: {error.filename}", ("work_dir",)))) from error
-    finally:
-        runner.store.unlock()  # the hook that saves takes it for the run
+def _stop_signals() -> list[signal.Signals]:
+    signals = [signal.SIGINT, signal.SIGTERM]
+    # nohup ignores SIGHUP; that must stay so.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
+    return signals
 
 
-def _report(runner: Runner, started: float) -> None:
+# The result
+
+
+def _print_interruption(
+    runner: Runner, interrupted: Interrupted, config: str, seconds: float
+) -> None:
+    if runner.stop_reason is not None:  # The run stopped at a seam and has saved.
+        _print_summary(runner, seconds)
+    hint = ""
+    if runner.checkpointer.store.entries():
+        hint = f"; `hookline train {config} … --resume` continues"
+    print(f"{interrupted}{hint}", file=sys.stderr)
+
+
+def _print_summary(runner: Runner, seconds: float) -> None:
     rows = []
-    if not any(isinstance(hook, LoggerHook) for hook in runner.hooks):  # which has said so
-        seconds = time.monotonic() - started
-        rows.append(("stopped", f"{runner.stop_reason}, after {runner.iter} iterations in {seconds:.1f} s"))
+    if not any(isinstance(hook, LoggerHook) for hook in runner.hooks):  # LoggerHook logs it, too.
+        text = f"{runner.stop_reason}, after {runner.iter} iterations in {seconds:.1f} s"
+        rows.append(("stopped", text))
     if runner.metrics:
         rows.append(("last", format_scalars(runner.metrics)))
     for metric, best in runner.best.items():
-        rows.append(("best", f"{format_scalars({metric: best['value']})} in epoch {best['epoch'] + 1} (iteration {best['iter']})"))
-    checkpoints = [name for entry in runner.store.entries() for name in entry.names]
+        value = format_scalars({metric: best["value"]})
+        rows.append(("best", f"{value} in epoch {best['epoch'] + 1} (iteration {best['iter']})"))
     rows.append(("files", f"{runner.work_dir}/"))
-    rows.append(("checkpoints", f"{', '.join(checkpoints)} in {runner.store.directory}/" if checkpoints else "none"))
+    names = [name for entry in runner.checkpointer.store.entries() for name in entry.names]
+    checkpoints = (
+        f"{', '.join(names)} in {runner.checkpointer.store.directory}/" if names else "none"
+    )
+    rows.append(("checkpoints", checkpoints))
     print()
     print_table(rows)

@@ -1,88 +1,121 @@
-"""`hookline verify-resume`: the user's own config, straight and killed again and again, and whether both end the same."""
+"""`hookline verify-resume`: compare a run that is killed repeatedly with an uninterrupted one."""
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
+from hookline.cli.errors import ExitCode
 from hookline.config import check, load_config
 from hookline.errors import HooklineError
 from hookline.verify import Chain, compare_runs, run_chain
 from hookline.verify.trace import TRAINING
 
-ATTEMPTS = 3  # runs that may come through unharmed before it is clear that this one cannot be killed after a save
+MAX_RUNS_WITHOUT_KILL = 3
+SHOWN_OUTPUT_LINES = 20
+TRACE_HOOK = "+hooks.BatchTraceHook.type=hookline.verify.BatchTraceHook"
 
 
-def run(args: argparse.Namespace) -> int:
-    config = load_config(args.config, args.overrides)
-    check(config)
-    with tempfile.TemporaryDirectory(prefix="hookline-verify-") as folder:
-        keep = Path(args.work_dir) if args.work_dir else Path(folder)
-        straight = keep / "straight"
-        launcher = Launcher(args.config, args.overrides)
-        print(f"straight run in {straight} …", flush=True)
-        code = launcher.start(straight).wait()
+def run(config: str, overrides: Sequence[str], kills: int, seed: int, work_dir: str | None) -> int:
+    """Train with and without kills, and print the differences between the results."""
+    check(load_config(config, overrides))
+    with tempfile.TemporaryDirectory(prefix="hookline-verify-") as temporary:
+        directory = Path(work_dir or temporary)
+        launcher = Launcher(config, overrides)
+        reference = directory / "straight"
+        print(f"uninterrupted run in {reference} …", flush=True)
+        code = launcher.start(reference).wait()
         if code != 0:
-            raise HooklineError(f"the straight run failed with exit code {code}:\n{launcher.output(straight)}")
-        seconds = time.time() - (straight / TRAINING).stat().st_mtime
-        print(f"trained for {seconds:.1f} s; now killed {args.kills} times …", flush=True)
-        return _kill_and_compare(launcher, straight, keep, args.kills, args.seed, seconds)
-
-
-def _kill_and_compare(launcher: Launcher, straight: Path, keep: Path, kills: int, seed: int, seconds: float) -> int:
-    """Kill as often as asked; a run that comes through before is compared, and another one is begun."""
-    done, number, unharmed = 0, 0, 0
-    # A piece that lives for twice its share of the time gets on, on the average, however many there are.
-    span = 2 * seconds / (kills + 1)
-    while done < kills:
-        number += 1
-        pieces = keep / f"killed-{number}"
-        result = run_chain(lambda work_dir: launcher.start(work_dir).pid, pieces, Chain(kills - done, span, seed + number))
-        if result.failures:
-            raise HooklineError(f"{result.failures[0]}:\n{launcher.output(pieces)}")
-        print(f"run {number}: killed {result.kills} times after a checkpoint, {result.kills_in_save} of them inside a save", flush=True)
-        subjects = compare_runs(straight, pieces)
-        done += result.kills
-        if any(subjects.values()) or done >= kills:
-            return _tell(subjects)
-        span /= 2
-        unharmed = 0 if result.kills else unharmed + 1
-        if unharmed == ATTEMPTS:
-            seldom = "it was through before it could be killed after a save: save more often (CheckpointHook's interval)"
-            print(f"never resumed from a checkpoint: {seldom}" if not done else f"only {done} kills: {seldom}")
-            return 1
-    return 0
+            output = launcher.output(reference)
+            raise HooklineError(f"the uninterrupted run failed with exit code {code}:\n{output}")
+        seconds = time.time() - (reference / TRAINING).stat().st_mtime
+        print(f"trained for {seconds:.1f} s; killing {kills} times …", flush=True)
+        return kill_and_compare(launcher, reference, directory, kills, seed, seconds)
 
 
 class Launcher:
-    """Starts `hookline train` on a config in a process of its own, with the data traced."""
+    """Starts `hookline train` with traced data in a new process."""
 
-    def __init__(self, config: str, overrides: list[str]) -> None:
-        self._command = [sys.executable, "-m", "hookline", "train", config, *overrides, "resume=auto"]
-        self._command.append("+hooks.BatchTraceHook.type=hookline.verify.BatchTraceHook")
-        self._running: dict[int, subprocess.Popen[bytes]] = {}  # kept, so that nobody but the chain waits for them
+    def __init__(self, config: str, overrides: Sequence[str]) -> None:
+        train = ["train", config, *overrides, "resume=auto", TRACE_HOOK]
+        self._command = [sys.executable, "-m", "hookline", *train]
+        # Kept: a collected Popen object would wait for a process that the chain waits for.
+        self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, work_dir: Path) -> subprocess.Popen[bytes]:
+        """Start a run, which resumes if the work directory has a checkpoint."""
         work_dir.mkdir(parents=True, exist_ok=True)
         with (work_dir / "output.txt").open("ab") as output:
-            process = subprocess.Popen([*self._command, f"work_dir={work_dir}"], stdout=output, stderr=output)
-        self._running[process.pid] = process
+            command = [*self._command, f"work_dir={work_dir}"]
+            process = subprocess.Popen(command, stdout=output, stderr=output)
+        self._processes.append(process)
         return process
 
     def output(self, work_dir: Path) -> str:
-        """The last lines of what the runs in a work directory printed."""
-        return "\n".join((work_dir / "output.txt").read_text(errors="replace").splitlines()[-20:])
+        """Return the last lines that the runs in a work directory have printed."""
+        text = (work_dir / "output.txt").read_text(errors="replace")
+        return "\n".join(text.splitlines()[-SHOWN_OUTPUT_LINES:])
 
 
-def _tell(subjects: dict[str, list[str]]) -> int:
-    width = max(map(len, subjects))
-    for subject, differences in subjects.items():
-        rest = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
-        print(f"{subject:{width}}  {'equal' if not differences else differences[0] + rest}")
-    same = not any(subjects.values())
-    print("the killed run ended bit-identical to the straight one" if same else "the killed run did NOT end as the straight one did")
-    return 0 if same else 1
+def kill_and_compare(
+    launcher: Launcher, reference: Path, directory: Path, kills: int, seed: int, seconds: float
+) -> int:
+    """Kill runs until there were enough kills, and compare each finished run with the reference.
+
+    A run may finish before it was killed often enough. Then another run is started, with
+    shorter times between the kills.
+
+    Args:
+        launcher: Starts the runs.
+        reference: The work directory of the uninterrupted run.
+        directory: Holds the killed runs.
+        kills: The number of kills after a checkpoint.
+        seed: The seed of the random moments.
+        seconds: The training time of the uninterrupted run.
+    """
+    done = 0
+    number = 0
+    runs_without_kill = 0
+    # With twice its share of the time, a piece makes progress on average.
+    span = 2 * seconds / (kills + 1)
+    while runs_without_kill < MAX_RUNS_WITHOUT_KILL:
+        number += 1
+        work_dir = directory / f"killed-{number}"
+        chain = Chain(kills - done, span, seed + number)
+        result = run_chain(lambda path: launcher.start(path).pid, work_dir, chain)
+        if result.failures:
+            raise HooklineError(f"{result.failures[0]}:\n{launcher.output(work_dir)}")
+        print(
+            f"run {number}: {result.kills} kills after a checkpoint, "
+            f"{result.kills_in_save} of them during a save",
+            flush=True,
+        )
+        differences = compare_runs(reference, work_dir)
+        done += result.kills
+        if any(differences.values()) or done >= kills:
+            return _print_comparison(differences)
+        runs_without_kill = 0 if result.kills else runs_without_kill + 1
+        span /= 2
+    reached = f"only {done} kills" if done else "the run was never resumed from a checkpoint"
+    print(f"{reached}: it ended too soon after its saves; lower the interval of CheckpointHook")
+    return ExitCode.FAILED
+
+
+def _print_comparison(differences: dict[str, list[str]]) -> int:
+    width = max(len(subject) for subject in differences)
+    for subject, texts in differences.items():
+        summary = "equal"
+        if texts:
+            summary = texts[0]
+        if len(texts) > 1:
+            summary += f" (and {len(texts) - 1} more)"
+        print(f"{subject:{width}}  {summary}")
+    if any(differences.values()):
+        print("the killed run differs from the uninterrupted one")
+        return ExitCode.FAILED
+    print("the killed run is bit-identical to the uninterrupted one")
+    return ExitCode.OK

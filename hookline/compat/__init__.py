@@ -1,4 +1,4 @@
-"""Code written for other frameworks, running unchanged. It sits on top of everything; nothing else imports it."""
+"""Run code written for other frameworks. No other part of Hookline imports this package."""
 
 from hookline.compat.install import install, uninstall
 

@@ -1,4 +1,4 @@
-"""Checkpoints of MMEngine and MMCV in Hookline's own layout, so that its runner, commands and hooks can work with them."""
+"""Convert checkpoints of MMEngine and MMCV to Hookline's layout."""
 
 from __future__ import annotations
 
@@ -9,80 +9,116 @@ from typing import Any
 import torch
 
 from hookline.checkpoint import CheckpointError
-from hookline.engine.capture import restore_rng, rng_state
-from hookline.engine.environment import seed_everything
+from hookline.rng import restore_rng, rng_state, seed_everything
 
 PREFIX = "module."
-KEPT = ("message_hub", "param_schedulers")  # for a runner of hookline.compat.mmengine, which can go on with them
+# Only a runner of hookline.compat.mmengine can resume with these parts.
+KEPT = ("message_hub", "param_schedulers")
 
 
 def to_hookline(checkpoint: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What `unpickle.load` gave of an MMEngine or MMCV file, as Hookline's checkpoints are; CheckpointError if it is none."""
+    """Return a checkpoint in Hookline's layout.
+
+    Args:
+        checkpoint: The result of `unpickle.load` for a file of MMEngine or MMCV.
+        name: The name of the file, for the CheckpointError if it is not a checkpoint.
+    """
     if "state_dict" not in checkpoint:
-        weights = {key: value for key, value in checkpoint.items() if isinstance(value, torch.Tensor)}
-        if len(weights) != len(checkpoint) or not weights:
-            raise CheckpointError(f"{name}: has no 'state_dict', so it is no checkpoint of MMEngine or MMCV")
-        checkpoint = {"state_dict": weights}
+        checkpoint = {"state_dict": _bare_weights(checkpoint, name)}
     meta = dict(checkpoint.get("meta") or {})
-    raw, average = split_average(checkpoint)
+    weights, average = split_average(checkpoint)
+    optimizer = checkpoint.get("optimizer")
     result: dict[str, Any] = {
-        "meta": {
-            **{key: int(meta.get(key) or 0) for key in ("epoch", "iter", "inner_iter")},
-            "optimizer_steps": int(meta.get("iter") or 0),
-            "time": 0.0,
-            "versions": {"imported_from": str(meta.get("mmengine_version") or meta.get("mmcv_version") or "unknown")},
-            "config": {},
-            "world_size": 1,
-            "seed": meta.get("seed"),
-            "hyperparameters": [] if "param_groups" in checkpoint.get("optimizer", {"param_groups": []}) else {},
-            "metrics": {},
-            "best": {},
-            "original": meta,
-        },
-        "state_dict": raw,
+        "meta": _convert_meta(meta, optimizer),
+        "state_dict": weights,
         "hooks": {},
         "rng": checkpoint.get("rng") or fresh_rng(meta.get("seed")),
         "events": {},
-        **{key: checkpoint[key] for key in KEPT if key in checkpoint},
     }
+    for key in KEPT:
+        if key in checkpoint:
+            result[key] = checkpoint[key]
     if average is not None:
         result["ema_state_dict"] = average
-    if "optimizer" in checkpoint:
-        result["optimizer"] = _optimizer(checkpoint["optimizer"])
+    if optimizer is not None:
+        result["optimizer"] = _convert_optimizer(optimizer)
     return result
 
 
 def split_average(checkpoint: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The weights that training goes on with, and their average if there is one.
+    """Return the weights for further training, and their average if there is one.
 
-    MMEngine's EMAHook writes the average into `state_dict`, and the weights, with `module.` before their names, into
-    `ema_state_dict`. MMCV's has exchanged them when an epoch is saved: the weights are in buffers `ema_…` of the model.
+    MMEngine's EMAHook writes the average to `state_dict`, and the weights to `ema_state_dict`, with
+    the prefix `module.`. MMCV's EMAHook exchanges both before an epoch is saved: the weights are in
+    buffers `ema_…` of the model.
     """
-    weights, other = dict(checkpoint["state_dict"]), checkpoint.get("ema_state_dict")
-    if other is not None and any(key.startswith(PREFIX) for key in other):
+    weights = dict(checkpoint["state_dict"])
+    other = checkpoint.get("ema_state_dict")
+    if other is None:
+        return _split_mmcv_average(weights)
+    if any(key.startswith(PREFIX) for key in other):
         raw = {key: other.get(PREFIX + key, value) for key, value in weights.items()}
         return raw, weights
-    buffers = {key for key in weights if key.startswith("ema_")}
-    if buffers and other is None:
-        names = {f"ema_{key.replace('.', '_')}": key for key in weights if key not in buffers}
-        if buffers <= set(names):
-            average = {key: value for key, value in weights.items() if key not in buffers}
-            return {**average, **{names[key]: weights[key] for key in buffers}}, average
-    return weights, None if other is None else dict(other)
+    return weights, dict(other)
 
 
 def fresh_rng(seed: int | None) -> dict[str, Any]:
-    """Random numbers to go on with, where a file has none: those of its seed. Ours go on as they were."""
+    """Return the random state of a seed, for a file without one; the current state is kept."""
     before = rng_state()
     try:
-        seed_everything(int(seed) if seed is not None else random.randrange(2**31))
+        if seed is None:
+            seed = random.randrange(2**31)
+        seed_everything(int(seed))
         return rng_state()
     finally:
         restore_rng(before)
 
 
-def _optimizer(state: Mapping[str, Any]) -> dict[str, Any]:
-    """torch's part of an optimizer wrapper's state; of several optimizers that of each."""
+def _bare_weights(checkpoint: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the content of a file that holds nothing but weights."""
+    is_bare = all(isinstance(value, torch.Tensor) for value in checkpoint.values())
+    if not checkpoint or not is_bare:
+        message = "has no 'state_dict', so it is not a checkpoint of MMEngine or MMCV"
+        raise CheckpointError(message, file=name)
+    return dict(checkpoint)
+
+
+def _convert_meta(meta: dict[str, Any], optimizer: Any) -> dict[str, Any]:
+    version = meta.get("mmengine_version") or meta.get("mmcv_version") or "unknown"
+    has_several_optimizers = optimizer is not None and "param_groups" not in optimizer
+    return {
+        "epoch": int(meta.get("epoch") or 0),
+        "iter": int(meta.get("iter") or 0),
+        "inner_iter": int(meta.get("inner_iter") or 0),
+        "optimizer_steps": int(meta.get("iter") or 0),
+        "time": 0.0,
+        "versions": {"imported_from": str(version)},
+        "config": {},
+        "world_size": 1,
+        "seed": meta.get("seed"),
+        "hyperparameters": {} if has_several_optimizers else [],
+        "metrics": {},
+        "best": {},
+        "original": meta,
+    }
+
+
+def _split_mmcv_average(
+    state_dict: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    buffers = {key for key in state_dict if key.startswith("ema_")}
+    average = {key: value for key, value in state_dict.items() if key not in buffers}
+    names = {f"ema_{key.replace('.', '_')}": key for key in average}
+    if not buffers or not buffers <= set(names):
+        return state_dict, None
+    weights = dict(average)
+    for buffer in buffers:
+        weights[names[buffer]] = state_dict[buffer]
+    return weights, average
+
+
+def _convert_optimizer(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the state of torch's optimizer without that of its wrapper, by name if several."""
     if "param_groups" not in state:
-        return {name: _optimizer(part) for name, part in state.items()}
+        return {name: _convert_optimizer(part) for name, part in state.items()}
     return {key: state[key] for key in ("state", "param_groups")}

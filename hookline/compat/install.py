@@ -1,4 +1,4 @@
-"""Letting `import mmengine` mean Hookline's version of it, in this process, for code that cannot be edited."""
+"""Let `import mmengine` import Hookline's version of it, for code that cannot be edited."""
 
 from __future__ import annotations
 
@@ -11,42 +11,52 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from hookline.errors import HooklineError, suggest
+from hookline.errors import HooklineError, Suggestion, suggest
 
 PACKAGES = ("mmengine", "mmcv")
 
 
 def install(name: str) -> None:
-    """From now on `import mmengine` (or `mmcv`) gives `hookline.compat.mmengine` (`hookline.compat.mmcv`), submodules too.
+    """Let `import mmengine` (or `mmcv`) import `hookline.compat.mmengine` (or `.mmcv`).
 
-    Nothing else is changed, and `uninstall` takes it back. HooklineError if the real package was imported already: what has
-    been imported from it would go on being the real thing.
+    It holds for this process, with all submodules; `uninstall` reverts it. Raises HooklineError if
+    the real package is already imported: names imported from it would stay.
     """
     if name not in PACKAGES:
-        raise HooklineError(f"there is no stand-in for {name!r}{suggest(name, PACKAGES)}")
+        raise HooklineError(
+            f"there is no replacement for {name!r}", suggestion=suggest(name, PACKAGES)
+        )
     if _finder(name) is not None:
         return
     real = sys.modules.get(name)
     if real is not None:
-        raise HooklineError(f"{name} was imported already, from {getattr(real, '__file__', '?')}: call install({name!r}) before that")
-    sys.meta_path.insert(0, StandIn(name))
+        raise HooklineError(
+            f"{name} is already imported, from {getattr(real, '__file__', '?')}",
+            suggestion=Suggestion(advice=f"call install({name!r}) before importing it"),
+        )
+    sys.meta_path.insert(0, ReplacementFinder(name))
 
 
 def uninstall(name: str) -> None:
-    """Let the name mean what it meant before; modules that were imported meanwhile keep what they have."""
+    """Revert `install`; modules that were imported in between keep their imports."""
     finder = _finder(name)
-    if finder is not None:
-        sys.meta_path.remove(finder)
-        for module in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+    if finder is None:
+        return
+    sys.meta_path.remove(finder)
+    for module in list(sys.modules):
+        if module == name or module.startswith(f"{name}."):
             del sys.modules[module]
 
 
-def _finder(name: str) -> StandIn | None:
-    return next((each for each in sys.meta_path if isinstance(each, StandIn) and each.name == name), None)
+def _finder(name: str) -> ReplacementFinder | None:
+    for finder in sys.meta_path:
+        if isinstance(finder, ReplacementFinder) and finder.name == name:
+            return finder
+    return None
 
 
-class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules of one package in `hookline.compat`. They are the very same objects under a second name."""
+class ReplacementFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the modules of a package in `hookline.compat`: the same objects under a second name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -57,10 +67,11 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname != self.name and not fullname.startswith(f"{self.name}."):
             return None
-        ours = f"hookline.compat.{fullname}"
-        if importlib.util.find_spec(ours) is None:
-            outer = fullname.rpartition(".")[0]
-            raise ModuleNotFoundError(f"{fullname} is not covered by hookline.compat{suggest(fullname, _modules(outer))}", name=fullname)
+        if importlib.util.find_spec(f"hookline.compat.{fullname}") is None:
+            hint = suggest(fullname, _modules(fullname.rpartition(".")[0]))
+            raise ModuleNotFoundError(
+                f"{fullname} is not covered by hookline.compat{hint}", name=fullname
+            )
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
@@ -69,11 +80,12 @@ class StandIn(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """It was run when it was imported under its own name, and keeps what that import gave it."""
+        """Restore the spec of the module, which was executed under its name in Hookline."""
         module.__spec__ = self._specs[module.__name__]
 
 
 def _modules(package: str) -> list[str]:
-    """The modules that there are beside one that is not."""
+    """Return the modules of a package that are covered."""
     found = importlib.import_module(f"hookline.compat.{package}")
-    return [f"{package}.{each.name}" for each in pkgutil.iter_modules(getattr(found, "__path__", []))]
+    modules = pkgutil.iter_modules(getattr(found, "__path__", []))
+    return [f"{package}.{module.name}" for module in modules]

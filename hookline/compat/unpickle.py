@@ -1,7 +1,8 @@
-"""Checkpoints of MMEngine and MMCV: read with an unpickler that admits known harmless classes and nothing else.
+"""Load checkpoints of MMEngine and MMCV with an unpickler that admits only known, harmless classes.
 
-It is torch's own restricted unpickler (`weights_only=True`), which builds and calls only what it was told of. It is told of
-stand-ins of ours, under the names that such files use: nothing of MMEngine is imported, and what comes out is plain data.
+It is the restricted unpickler of torch (`weights_only=True`), which builds and calls nothing but
+admitted classes. Here these are replacements under the names that such files use: nothing of
+MMEngine is imported, and the result is plain data.
 """
 
 from __future__ import annotations
@@ -15,24 +16,36 @@ from typing import Any
 import numpy as np
 import torch
 
-from hookline.checkpoint import CheckpointError, load_checkpoint
+from hookline.checkpoint import load_checkpoint
+from hookline.checkpoint.errors import UnsafeCheckpoint
 from hookline.checkpoint.formats import deserialize
 
 log = logging.getLogger(__name__)
 
 STATISTICS = ("min", "max", "mean", "current")
+DTYPES = (
+    "float64",
+    "float32",
+    "float16",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+)
 
 
 def load(path: str | Path) -> dict[str, Any]:
-    """A checkpoint of Hookline, MMEngine or MMCV as plain data, on the CPU; CheckpointError if it holds anything else.
+    """Load a checkpoint of Hookline, MMEngine or MMCV as plain data, on the CPU.
 
-    History buffers become `{"log_history": …, "count_history": …, "max_length": …}`, arrays tensors, and configs dicts.
+    History buffers become `{"log_history": …, "count_history": …, "max_length": …}`, arrays become
+    tensors, and configs become dicts. Raises CheckpointError if the file holds other classes.
     """
     try:
         return load_checkpoint(path)
-    except CheckpointError as error:
-        if "refused" not in str(error):
-            raise
+    except UnsafeCheckpoint:
+        pass  # Read it below, with a few more classes admitted.
     with open(path, "rb") as file, torch.serialization.safe_globals(_admitted()):
         checkpoint = deserialize(file, str(path))
     log.info("%s: read with the restricted unpickler", path)
@@ -40,7 +53,7 @@ def load(path: str | Path) -> dict[str, Any]:
 
 
 class History:
-    """Stands for MMEngine's HistoryBuffer."""
+    """Replaces MMEngine's HistoryBuffer."""
 
     def __init__(self) -> None:
         self.state: dict[str, Any] = {}
@@ -49,7 +62,9 @@ class History:
         self.state = state
 
     def to_plain(self) -> dict[str, Any]:
-        values, counts = (np.asarray(self.state.get(key, ())) for key in ("_log_history", "_count_history"))
+        """Return the history as tensors."""
+        values = np.asarray(self.state.get("_log_history", ()))
+        counts = np.asarray(self.state.get("_count_history", ()))
         return {
             "log_history": torch.tensor(values.astype(np.float64)),
             "count_history": torch.tensor(counts.astype(np.int64)),
@@ -58,28 +73,28 @@ class History:
 
 
 class _Statistic:
-    """Stands for a method of HistoryBuffer, which such files refer to; there is nothing to call."""
+    """Replaces a method of HistoryBuffer, to which such files refer; it is never called."""
 
 
 def _attribute(owner: Any, name: str) -> Any:
-    """Stands for `getattr`, by which such files refer to methods: of the history buffer, and of nothing else."""
+    """Replace `getattr`, with which such files refer to methods of the history buffer."""
     if owner is not History or name not in STATISTICS:
         raise ValueError(f"getattr({owner!r}, {name!r}) is refused")
     return _Statistic()
 
 
 def _config(values: Any = (), *others: Any) -> dict[str, Any]:
-    """Stands for ConfigDict and its like."""
+    """Replace ConfigDict and similar classes."""
     return dict(values)
 
 
 def _path(*parts: str) -> str:
-    """Stands for a path."""
+    """Replace a path."""
     return "/".join(parts)
 
 
 def _admitted() -> list[Any]:
-    """What a file may name, each with what it gets instead."""
+    """Return the admitted names, each with its replacement, as torch expects them."""
     table: dict[str, Callable[..., Any]] = {
         "mmengine.logging.history_buffer.HistoryBuffer": History,
         "hookline.compat.mmengine.logging.history_buffer.HistoryBuffer": History,
@@ -93,17 +108,20 @@ def _admitted() -> list[Any]:
         "numpy.ndarray": np.ndarray,
         "numpy.dtype": np.dtype,
     }
-    arrays = np._core.multiarray if hasattr(np, "_core") else np.core.multiarray  # type: ignore[attr-defined]
+    # numpy 2 has moved the module, and files have either name.
+    core: Any = getattr(np, "_core", None) or np.core
+    arrays = core.multiarray
     for home in ("numpy.core.multiarray", "numpy._core.multiarray"):
         table[f"{home}.scalar"] = arrays.scalar
         table[f"{home}._reconstruct"] = arrays._reconstruct
-    kinds = [type(np.dtype(name)) for name in ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")]
-    named = [(target, name) for name, target in table.items()]
-    return [*named, *((kind, f"{kind.__module__}.{kind.__qualname__}") for kind in kinds)]
+    for name in DTYPES:
+        kind = type(np.dtype(name))
+        table[f"{kind.__module__}.{kind.__qualname__}"] = kind
+    return [(target, name) for name, target in table.items()]
 
 
 def as_plain(value: Any) -> Any:
-    """Data that a checkpoint of Hookline may hold; what has no plain form becomes None."""
+    """Return data that a checkpoint of Hookline may hold; None for values without a plain form."""
     if isinstance(value, History):
         return value.to_plain()
     if isinstance(value, torch.Tensor) or type(value) in (type(None), bool, int, float, str, bytes):
@@ -113,11 +131,15 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return torch.from_numpy(value.copy()) if value.dtype.kind in "biuf" else value.tolist()
     if isinstance(value, Counter):
-        return value  # MultiStepLR keeps its milestones in one
+        return value  # the milestones of MultiStepLR
     if isinstance(value, Mapping):
-        return {key if type(key) in (str, int) else str(key): as_plain(item) for key, item in value.items()}
+        items = {}
+        for key, item in value.items():
+            items[key if type(key) in (str, int) else str(key)] = as_plain(item)
+        return items
     if isinstance(value, (list, tuple)):
-        return type(value)(as_plain(item) for item in value) if type(value) in (list, tuple) else [as_plain(item) for item in value]
+        parts = [as_plain(item) for item in value]
+        return tuple(parts) if type(value) is tuple else parts
     if isinstance(value, (set, frozenset)):
         return sorted((as_plain(item) for item in value), key=str)
     return None

@@ -1,8 +1,8 @@
-"""Configs: loading, overriding, checking, and building what a run needs."""
+"""Load, override, check and build configs."""
 
 from hookline.config.build import build
 from hookline.config.load import load_config
-from hookline.config.places import Config
+from hookline.config.locations import Config
 from hookline.config.save import save_resolved
 from hookline.config.validate import check, validate
 from hookline.secrets import mask_secrets

@@ -1,112 +1,155 @@
-"""The parts of a config that a class stands behind: `{type: Name, parameters…}`, checked and built with their place."""
+"""Check and build the parts of a config that name a class: `{type: Name, parameters…}`."""
 
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from hookline.config.modules import explained
-from hookline.config.places import Config
+from hookline.config.locations import Config
 from hookline.data import DATASETS
-from hookline.errors import ConfigError, Path, Problem, dotted, suggest
+from hookline.errors import (
+    ConfigError,
+    HooklineError,
+    KeyPath,
+    Problem,
+    Suggestion,
+    format_exception,
+    suggest,
+)
 from hookline.registry import Registry
 from hookline.signature import parameters
 
 
 def as_component(value: Any) -> dict[str, Any]:
-    """`cnn` is short for `{type: cnn}`."""
+    """Return a component as a mapping: `cnn` is short for `{type: cnn}`."""
     return {"type": value} if isinstance(value, str) else dict(value)
 
 
 def with_default(value: Any, default: Mapping[str, Any]) -> dict[str, Any]:
-    """The component, or the default one with the parameters that were given."""
+    """Return a component, or the default one updated with the given parameters."""
     given = as_component({} if value is None else value)
-    return given if given.get("type") is not None else {**default, **given}
+    if given.get("type") is not None:
+        return given
+    return {**default, **given}
 
 
 def check_component(
-    registry: Registry[Any], value: Any, path: Path, filled: Iterable[str] = (), default: Mapping[str, Any] | None = None
+    registry: Registry[Any],
+    value: Any,
+    path: KeyPath,
+    filled: Iterable[str] = (),
+    default: Mapping[str, Any] | None = None,
 ) -> list[Problem]:
-    """What is wrong with a component; `filled` are the parameters that are filled in if the config leaves them open."""
+    """Return the problems of one component.
+
+    Args:
+        value: The component as written in the config.
+        path: Its place in the config.
+        filled: Required parameters that are filled in later if the config omits them.
+        default: The component that is used if the config names no `type`.
+    """
     if not isinstance(value, (str, Mapping)):
-        return [Problem(f"must be the name of a {registry.name} or a mapping with its 'type', got {value!r}", path)]
-    if misspelt := misspelt_keys(as_component(value), ("type",), path):
-        return misspelt
+        message = f"must be the name of a {registry.name} or a mapping with its 'type'"
+        return [Problem(message, path, value=value)]
+    misspelled = misspelled_keys(as_component(value), ("type",), path)
+    if misspelled:
+        return misspelled
     config = as_component(value) if default is None else with_default(value, default)
     if config.get("type") is None:
-        return [Problem(f"missing 'type': the name of a {registry.name}{_as_type(registry, config)}", path)]
+        message = f"missing 'type': the name of a {registry.name}"
+        suggestion = _suggest_type(registry, config)
+        return [Problem(message, path, parameter="type", suggestion=suggestion)]
+    if not isinstance(config["type"], str):
+        return [problem.below(*path) for problem in registry.check(config)]
     try:
-        cls = registry.get(config["type"]) if isinstance(config.get("type"), str) else None
-        known = parameters(registry.signature_of(cls)) if cls else None
-        open_ones = frozenset(name for name in filled if known and name in known.required() and name not in config)
-        problems = registry.check(config, open_ones)
+        cls = registry.get(config["type"])
     except ConfigError as error:
-        problems, cls = [explained(problem, config["type"]) for problem in error.problems], None
-    except Exception as error:  # the user's own module, named by its dotted path, fails while it is imported
-        return [Problem(f"cannot import {config['type']!r}: {failure(error)}", (*path, "type"))]
+        return [with_title(problem, path) for problem in error.problems]
+    except ImportError as error:  # A package that a callback of another framework needs.
+        message = f"cannot import {config['type']!r}: {format_exception(error)}"
+        return [Problem(message, (*path, "type"), parameter="type")]
+    required = parameters(registry.signature_of(cls)).required()
+    provided = frozenset(name for name in filled if name in required and name not in config)
     named = config if "name" in registry.COMMON else {}
-    return [titled(problem, path, called(cls.__name__, named) if cls else "") for problem in problems]
+    title = label(cls.__name__, named)
+    return [with_title(problem, path, title) for problem in registry.check(config, provided)]
 
 
-def _as_type(registry: Registry[Any], config: Mapping[Any, Any]) -> str:
-    """The end of an error message: how to write the class that stands as a key or name where its `type` should."""
-    found = next((name for name in (*config, config.get("name")) if isinstance(name, str) and name in registry), None)
-    return f"; did you mean 'type: {found}'?" if found else ""
+def _suggest_type(registry: Registry[Any], config: Mapping[Any, Any]) -> Suggestion:
+    """Suggest `type: Name` if the name of a class was written as a key or as the `name`."""
+    for name in (*config, config.get("name")):
+        if isinstance(name, str) and name in registry:
+            return Suggestion(f"type: {name}")
+    return Suggestion()
 
 
-def called(kind: str, given: Mapping[str, Any]) -> str:
-    """What to call something in a message: its class, and the name that it was given if that is another one."""
+def label(kind: str, given: Mapping[str, Any]) -> str:
+    """Label a component by its class, and by its name if the user gave it one."""
     name = given.get("name")
-    return f"{name} ({kind})" if isinstance(name, str) and name and not re.fullmatch(rf"{kind}(_\d+)?", name) else kind
+    if isinstance(name, str) and name and not re.fullmatch(rf"{kind}(_\d+)?", name):
+        return f"{name} ({kind})"
+    return kind
 
 
-def titled(problem: Problem, path: Path, name: str = "") -> Problem:
-    """`hooks[2] EarlyStoppingHook: unknown parameter …` rather than `hooks[2].patiance: EarlyStoppingHook: unknown parameter …`."""
-    placed = problem.below(*path)
-    label, colon, rest = problem.message.partition(": ")
-    if not colon or " " in label:
-        return placed
-    return replace(placed, message=rest, where=f"{dotted(path)} {name or label}")
+def with_title(problem: Problem, path: KeyPath, component: str = "") -> Problem:
+    """Move a component's problem to its place in the config: `hooks[2] EarlyStoppingHook: …`."""
+    return replace(problem.below(*path), component=component or problem.component)
 
 
-def misspelt_keys(given: Mapping[Any, Any], wanted: Iterable[str], path: Path) -> list[Problem]:
-    """The keys that look like one of `wanted`, none of which is there."""
+def duplicate_name_problem(name: str, path: KeyPath, owner: str) -> Problem:
+    """Return the problem of a hook at `path` whose name another hook has already."""
+    message = f"the name {name!r} is taken by {owner}"
+    return Problem(message, (*path, "name"), parameter="name")
+
+
+def misspelled_keys(
+    given: Mapping[Any, Any], wanted: Iterable[str], path: KeyPath
+) -> list[Problem]:
+    """Return a problem for each key that looks like one of `wanted`, if all of them are absent."""
     if any(given.get(key) is not None for key in wanted):
         return []
-    hints = {key: suggest(str(key), wanted) for key in given if key not in wanted}
-    return [Problem(f"unknown key{hint}", (*path, key)) for key, hint in hints.items() if "did you mean" in hint]
+    problems = []
+    for key in given:
+        suggestion = suggest(str(key), wanted)
+        if key not in wanted and suggestion.nearest is not None:
+            about: dict[str, Any] = {"parameter": str(key), "suggestion": suggestion}
+            problems.append(Problem("unknown key", (*path, key), **about))
+    return problems
 
 
 def split_parameter(value: Any) -> set[str]:
-    """`{"split"}` if the class of a data set takes it and the config does not say which, else nothing."""
-    try:
-        config = as_component(value)
-        known = parameters(DATASETS.get(config["type"])).known
-    except Exception:  # what is wrong with it is told where it is checked
+    """Return `{"split"}` if a data set takes a split that the config omits, else an empty set."""
+    if not isinstance(value, (str, Mapping)):
         return set()
-    return {"split"} if "split" in known and config.get("split") is None else set()
+    config = as_component(value)
+    kind = config.get("type")
+    if not isinstance(kind, str) or config.get("split") is not None:
+        return set()
+    try:
+        known = parameters(DATASETS.get(kind)).known
+    except ConfigError:  # check_component reports it.
+        return set()
+    return {"split"} if "split" in known else set()
 
 
 @contextmanager
-def building(config: Config, path: Path, title: str = "") -> Iterator[None]:
-    """Errors of a constructor become ConfigErrors with the place in the config that asked for it."""
+def locating_errors(config: Config, path: KeyPath, title: str = "") -> Iterator[None]:
+    """Turn any error of a constructor into a ConfigError with the component's location."""
     try:
         yield
-    except ConfigError as error:
-        raise ConfigError([config.locate(titled(problem, path, title)) for problem in error.problems]) from error
+    except HooklineError as error:
+        raise located(error, config, path, title) from error
+    except (ValueError, TypeError, OSError) as error:
+        raise ConfigError(config.locate(Problem(str(error), path, component=title))) from error
     except Exception as error:
-        message = str(error) if isinstance(error, (ValueError, TypeError, OSError)) else failure(error)
-        raise ConfigError(config.locate(Problem(message, path, where=f"{dotted(path)} {title}".strip()))) from error
+        message = format_exception(error)
+        raise ConfigError(config.locate(Problem(message, path, component=title))) from error
 
 
-def failure(error: Exception) -> str:
-    """An exception in one line, with the line of code that raised it."""
-    text = f"{type(error).__name__}: {error}".splitlines()[0]
-    if isinstance(error, SyntaxError):
-        return text
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
-    return f"{text} ({frames[-1].filename}:{frames[-1].lineno})" if len(frames) > 1 else text
+def located(error: HooklineError, config: Config, path: KeyPath, title: str = "") -> ConfigError:
+    """Return a component's error with the component's title and location."""
+    problems = [with_title(problem, path, title) for problem in error.problems]
+    return ConfigError([config.locate(problem) for problem in problems])

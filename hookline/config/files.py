@@ -1,4 +1,4 @@
-"""Reading a config file of any format; every mistake in it has a line."""
+"""Read a config file in YAML, JSON or TOML; every error has a line."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from pathlib import Path as FilePath
-from typing import Any
+from pathlib import Path
 
-from hookline.config.places import Node, Place, error_at
+from hookline.config.locations import Node, SourceLocation, error_at
 from hookline.config.yaml_marks import parse_yaml
-from hookline.errors import Path, suggest
+from hookline.errors import KeyPath, suggest
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -22,63 +21,69 @@ else:
 MAX_BYTES = 1_000_000
 
 
-def read_file(path: FilePath, asked_at: Place | None = None) -> Node:
-    """The mapping in a file as nodes. `asked_at` is the place that names the file, if it is another config."""
-    file = str(path)
+def read_file(path: Path, named_at: SourceLocation | None = None) -> Node:
+    """Return the mapping in a config file as nodes.
+
+    Args:
+        path: The file.
+        named_at: The location of the file's name, if another config names it as its base.
+    """
+    location = named_at or SourceLocation(str(path))
+    prefix = f"{path}: " if named_at else ""
     parse = _PARSERS.get(path.suffix.lower())
-    place = asked_at or (file, None)
     if parse is None:
-        raise error_at(place, f"{_named(file, asked_at)}a config file ends in {', '.join(_PARSERS)}")
-    text = _read_text(path, place, _named(file, asked_at))
-    root = parse(text, file) if text.strip() else None
+        message = f"{prefix}the name of a config file must end in {', '.join(_PARSERS)}"
+        raise error_at(location, message)
+    text = _read_text(path, location, prefix)
+    root = parse(text, str(path)) if text.strip() else None
     if root is None:
-        raise error_at((file, 1), "the file is empty")
+        raise error_at(SourceLocation(str(path), 1), "the file is empty")
     if not isinstance(root.value, dict):
-        raise error_at((file, root.place[1]), f"a config is a mapping (key: value), this file holds {_kind(root.value)}")
+        found = "a list" if isinstance(root.value, list) else repr(str(root.value)[:40])
+        message = f"a config must be a mapping (key: value), but this file holds {found}"
+        raise error_at(SourceLocation(str(path), root.location.line), message)
     return root
 
 
-def _read_text(path: FilePath, place: Place, named: str) -> str:
+def _read_text(path: Path, location: SourceLocation, prefix: str) -> str:
     try:
         if path.is_dir():
-            raise error_at(place, f"{named}this is a directory, not a config file{suggest('config.yaml', _configs_in(path))}")
+            suggestion = suggest("config.yaml", _configs_in(path))
+            message = f"{prefix}this is a directory, not a config file"
+            raise error_at(location, message, suggestion=suggestion)
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
-        raise error_at(place, f"{named}no such file{suggest(path.name, _configs_in(path.parent))}") from error
+        suggestion = suggest(path.name, _configs_in(path.parent))
+        raise error_at(location, f"{prefix}no such file", suggestion=suggestion) from error
     except OSError as error:
-        raise error_at(place, f"{named}cannot be read: {error.strerror}") from error
+        raise error_at(location, f"{prefix}cannot be read: {error.strerror}") from error
     if len(data) > MAX_BYTES:
-        raise error_at((str(path), 1), f"the file is larger than {MAX_BYTES:,} bytes")
+        message = f"the file is larger than {MAX_BYTES:,} bytes"
+        raise error_at(SourceLocation(str(path), 1), message)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise error_at((str(path), data.count(b"\n", 0, error.start) + 1), "this is not text in UTF-8") from error
+        line = data.count(b"\n", 0, error.start) + 1
+        raise error_at(SourceLocation(str(path), line), "this is not UTF-8 text") from error
 
 
-def _configs_in(folder: FilePath) -> list[str]:
+def _configs_in(folder: Path) -> list[str]:
     try:
-        return [name for name in os.listdir(folder) if FilePath(name).suffix.lower() in _PARSERS]
+        return [name for name in os.listdir(folder) if Path(name).suffix.lower() in _PARSERS]
     except OSError:
         return []
-
-
-def _named(file: str, asked_at: Place | None) -> str:
-    return "" if asked_at is None else f"{file}: "
-
-
-def _kind(value: Any) -> str:
-    return "a list" if isinstance(value, list) else f"just {str(value)[:40]!r}"
 
 
 def _parse_json(text: str, file: str) -> Node | None:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        raise error_at((file, error.lineno), f"not JSON: {error.msg} (column {error.colno})") from error
+        message = f"invalid JSON: {error.msg} (column {error.colno})"
+        raise error_at(SourceLocation(file, error.lineno), message) from error
     except RecursionError as error:
-        raise error_at((file, 1), "nested too deep") from error
-    # Right JSON is YAML too, but for tabs, which can only stand between its values; and YAML knows the lines.
+        raise error_at(SourceLocation(file, 1), "nested too deep") from error
+    # Valid JSON is YAML, except for tabs between values; the YAML parser keeps line numbers.
     return parse_yaml(text.replace("\t", " "), file)
 
 
@@ -88,14 +93,16 @@ def _parse_toml(text: str, file: str) -> Node:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         message = re.sub(r" \(at .*\)$", "", str(error))
-        raise error_at((file, int(line[1]) if line else max(text.rstrip().count("\n") + 1, 1)), f"not TOML: {message}") from error
+        number = int(line[1]) if line else text.rstrip().count("\n") + 1
+        raise error_at(SourceLocation(file, number), f"invalid TOML: {message}") from error
     except RecursionError as error:
-        raise error_at((file, 1), "nested too deep") from error
+        raise error_at(SourceLocation(file, 1), "nested too deep") from error
     lines = _toml_lines(text)
-    root = Node.of(values, lambda path: (file, _nearest(lines, path)))
+    root = Node.of(values, lambda path: SourceLocation(file, _nearest_line(lines, path)))
     for path, node in root.leaves():
         if not isinstance(node.value, (str, int, float, bool)):
-            raise node.error("a config holds plain values only; quote a date or time", path)
+            message = "a config holds plain values only; quote a date or time"
+            raise node.error(message, path)
     return root
 
 
@@ -106,36 +113,40 @@ _PARSERS: dict[str, Callable[[str, str], Node | None]] = {
     ".toml": _parse_toml,
 }
 _TOML_TABLE = re.compile(r"^\s*\[(\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
-_TOML_KEY = re.compile(r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_TOML_KEY = re.compile(
+    r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*="""
+)
 
 
-def _toml_lines(text: str) -> dict[Path, int]:
-    """The line of each table and key, which the parser does not tell."""
-    lines: dict[Path, int] = {}
-    counts: dict[Path, int] = {}
-    table: Path = ()
+def _toml_lines(text: str) -> dict[KeyPath, int]:
+    """Return the line of each table and key; tomllib does not report them."""
+    lines: dict[KeyPath, int] = {}
+    counts: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     for number, line in enumerate(text.splitlines(), 1):
-        if header := _TOML_TABLE.match(line):
+        header = _TOML_TABLE.match(line)
+        key = _TOML_KEY.match(line)
+        if header:
             table = _in_arrays(_toml_path(header[2]), counts)
             if header[1]:
                 counts[table] = counts.get(table, -1) + 1
                 lines.setdefault(table, number)
                 table = (*table, counts[table])
             lines.setdefault(table, number)
-        elif key := _TOML_KEY.match(line):
+        elif key:
             path = (*table, *_toml_path(key[1]))
             for length in range(len(table) + 1, len(path) + 1):
                 lines.setdefault(path[:length], number)
     return lines
 
 
-def _toml_path(text: str) -> Path:
+def _toml_path(text: str) -> KeyPath:
     return tuple(part.strip("\"'") for part in re.findall(r"""[\w-]+|"[^"]*"|'[^']*'""", text))
 
 
-def _in_arrays(path: Path, counts: dict[Path, int]) -> Path:
-    """`[hooks.schedule]` below `[[hooks]]` belongs to the last hook."""
-    found: Path = ()
+def _in_arrays(path: KeyPath, counts: dict[KeyPath, int]) -> KeyPath:
+    """Insert array indices: `[hooks.schedule]` below `[[hooks]]` belongs to the last hook."""
+    found: KeyPath = ()
     for part in path[:-1]:
         found = (*found, part)
         if found in counts:
@@ -143,5 +154,8 @@ def _in_arrays(path: Path, counts: dict[Path, int]) -> Path:
     return (*found, *path[-1:])
 
 
-def _nearest(lines: dict[Path, int], path: Path) -> int:
-    return next((lines[path[:length]] for length in range(len(path), 0, -1) if path[:length] in lines), 1)
+def _nearest_line(lines: dict[KeyPath, int], path: KeyPath) -> int:
+    for length in range(len(path), 0, -1):
+        if path[:length] in lines:
+            return lines[path[:length]]
+    return 1

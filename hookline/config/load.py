@@ -1,55 +1,69 @@
-"""A config from a file: bases, overrides and interpolation, with the place of every value kept."""
+"""Load a config from a file or mapping, with its bases, overrides and interpolations."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from pathlib import Path as FilePath
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from hookline.config.files import read_file
 from hookline.config.hook_list import merge_hooks
+from hookline.config.locations import Config, Node, SourceLocation, merge
 from hookline.config.override import apply_override
-from hookline.config.places import Config, Node, Place, merge
 from hookline.config.resolve import resolve
-from hookline.errors import Path
+from hookline.errors import KeyPath
 
 
-def load_config(source: str | os.PathLike[str] | Mapping[str, Any], overrides: Iterable[str] = ()) -> Config:
-    """The config of a YAML, JSON or TOML file (or a mapping), with its bases and `key=value` overrides applied.
+def load_config(
+    source: str | os.PathLike[str] | Mapping[str, Any], overrides: Iterable[str] = ()
+) -> Config:
+    """Load a YAML, JSON or TOML file (or a mapping), apply its bases and `key=value` overrides.
 
-    What is written wrong raises ConfigError; whether the config makes sense is for `hookline.config.check` to say.
+    This checks the syntax only; `hookline.config.check` checks the values.
+
+    Raises:
+        ConfigError: If a file cannot be read or an override or interpolation is wrong.
     """
+    file: str | None
     if isinstance(source, Mapping):
         file = getattr(source, "file", None)
-        root = _with_bases(Node.of(source, _places_of(source)), FilePath(file or "config"), ())
+        root = _with_bases(Node.of(source, _locator(source)), Path(file or "config"), ())
     else:
         file = os.fspath(source)
-        root = _with_bases(read_file(FilePath(file)), FilePath(file), ())
+        root = _with_bases(read_file(Path(file)), Path(file), ())
     for text in overrides:
         apply_override(root, text)
-    root.value.setdefault("work_dir", Node(f"runs/{FilePath(file).stem if file else 'default'}", (file, 1 if file else None)))
-    if "experiment_dir" in root.value:
-        root.value["experiment_dir"] = root.value["work_dir"]
+    _set_default_work_dir(root, file)
     return resolve(root, file)
 
 
-def _with_bases(root: Node, path: FilePath, chain: tuple[FilePath, ...]) -> Node:
-    """The mapping of a file over the mappings of the files that its `base` names."""
+def _set_default_work_dir(root: Node, file: str | None) -> None:
+    name = Path(file).stem if file else "default"
+    location = SourceLocation(file, 1) if file else SourceLocation()
+    root.value.setdefault("work_dir", Node(f"runs/{name}", location))
+    if "experiment_dir" in root.value:
+        root.value["experiment_dir"] = root.value["work_dir"]
+
+
+def _with_bases(root: Node, path: Path, chain: tuple[Path, ...]) -> Node:
+    """Merge a file's mapping into the mappings of the files that its `base` names."""
     _unite_work_dir(root)
     base = root.value.pop("base", None)
-    merged = Node({}, root.place)
+    merged = Node({}, root.location)
     for name in _base_names(base):
         base_path = path.parent / name.value
         seen = (*chain, path)
         if base_path.resolve() in [earlier.resolve() for earlier in seen]:
-            circle = " → ".join(str(each) for each in (*seen, base_path))
-            raise name.error(f"a config cannot be its own base: {circle}", ("base",))
-        merged = _over(merged, _with_bases(read_file(base_path, name.place), base_path, seen))
-    return _over(merged, root)
+            cycle = " → ".join(str(each) for each in (*seen, base_path))
+            raise name.error(f"a config cannot be its own base: {cycle}", ("base",))
+        merged = _merge_config(
+            merged, _with_bases(read_file(base_path, name.location), base_path, seen)
+        )
+    return _merge_config(merged, root)
 
 
-def _over(base: Node, child: Node) -> Node:
+def _merge_config(base: Node, child: Node) -> Node:
     hooks = child.value.pop("hooks", None)
     merged = merge(base, child)
     if hooks is not None:
@@ -63,25 +77,24 @@ def _base_names(base: Node | None) -> list[Node]:
     names = base.value if isinstance(base.value, list) else [base]
     for name in names:
         if not isinstance(name.value, str):
-            raise name.error(f"must be the name of a file or a list of them, got {name.plain()!r}", ("base",))
+            message = "must be the name of a file or a list of them"
+            raise name.error(message, ("base",), value=name.plain())
     return names
 
 
 def _unite_work_dir(root: Node) -> None:
-    """`experiment_dir` is another name of `work_dir`."""
-    alias, own = root.value.get("experiment_dir"), root.value.get("work_dir")
+    """Make `experiment_dir` another name of `work_dir`."""
+    alias = root.value.get("experiment_dir")
+    work_dir = root.value.get("work_dir")
     if alias is None:
         return
-    if own is not None and own.value != alias.value:
-        raise alias.error(f"is the same as work_dir, but {alias.plain()!r} is not {own.plain()!r}", ("experiment_dir",))
+    if work_dir is not None and work_dir.value != alias.value:
+        message = f"must equal work_dir, which is {work_dir.plain()!r}"
+        raise alias.error(message, ("experiment_dir",), value=alias.plain())
     root.value["work_dir"] = alias
 
 
-def _places_of(source: Mapping[str, Any]) -> Any:
+def _locator(source: Mapping[str, Any]) -> Callable[[KeyPath], SourceLocation]:
     if isinstance(source, Config):
-        return source.place
-
-    def nowhere(path: Path) -> Place:
-        return None, None
-
-    return nowhere
+        return source.location
+    return lambda path: SourceLocation()

@@ -1,68 +1,115 @@
-"""`lr_config`, `momentum_config` and `scheduler`: schedules as a config has them, and the hooks that come of them."""
+"""The config sections `lr_config`, `momentum_config` and `scheduler`, and the hooks they add."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from hookline.config.components import as_component, check_component, misspelt_keys
+from hookline.config.components import as_component, check_component, misspelled_keys
 from hookline.engine import HOOKS
-from hookline.errors import ConfigError, Path, Problem, suggest
+from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, suggest
 from hookline.optim import SCHEDULERS
 from hookline.optim.schedulers import COMMON, scheduler_arguments
-from hookline.signature import describe, fits
+from hookline.signature import fits, type_problem
 
-POLICIES = {"lr_config": "LrUpdaterHook", "momentum_config": "MomentumUpdaterHook"}  # how the classes' names end
+# Each section with the suffix that the class of a policy has.
+POLICIES = {"lr_config": "LrUpdaterHook", "momentum_config": "MomentumUpdaterHook"}
 
 
-def hook_configs(config: Mapping[str, Any], wrong: Collection[Path] = ()) -> list[tuple[Path, dict[str, Any]]]:
-    """Every hook that a config asks for, those of its schedules included, as `{type: …}` with its place; not those with a `wrong` part."""
+def hook_configs(
+    config: Mapping[str, Any], wrong: Collection[KeyPath] = ()
+) -> list[tuple[KeyPath, dict[str, Any]]]:
+    """Return the path and the config `{type: …}` of every hook, including those of schedules.
 
-    def sound(path: Path) -> bool:
-        return not any(bad[: len(path)] == path or bad == path[: len(bad)] for bad in wrong if bad)
+    Args:
+        config: The whole config.
+        wrong: Paths with problems; hooks at, above or below one of them are left out.
+    """
 
-    listed = [] if ("hooks",) in wrong else config.get("hooks") or []
-    hooks: list[tuple[Path, dict[str, Any]]] = [(("hooks", i), as_component(hook)) for i, hook in enumerate(listed) if sound(("hooks", i))]
-    for key in POLICIES:
-        if config.get(key) is not None and sound((key,)):
-            hooks.append(((key,), policy_hook(key, config[key])))
-    stepped = any(getattr(HOOKS.get(hook["type"]), "steps_schedulers", False) for _, hook in hooks)
-    if config.get("scheduler") is not None and sound(("scheduler",)) and not stepped:
+    def is_sound(path: KeyPath) -> bool:
+        return not any(_overlap(path, bad) for bad in wrong)
+
+    hooks: list[tuple[KeyPath, dict[str, Any]]] = []
+    if ("hooks",) not in wrong:
+        for index, hook in enumerate(config.get("hooks") or []):
+            if is_sound(("hooks", index)):
+                hooks.append((("hooks", index), as_component(hook)))
+    for section in POLICIES:
+        if config.get(section) is not None and is_sound((section,)):
+            hooks.append(((section,), policy_hook(section, config[section])))
+    if config.get("scheduler") is None or not is_sound(("scheduler",)):
+        return hooks
+    if not any(_steps_schedulers(hook) for _, hook in hooks):
         hooks.append((("scheduler",), {"type": "ParamSchedulerHook"}))
     return hooks
 
 
-def policy_hook(key: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """`{policy: step, …}` as `{type: StepLrUpdaterHook, …}`; ConfigError with a suggestion if there is no such policy."""
+def _overlap(path: KeyPath, bad: KeyPath) -> bool:
+    """Return whether one of two paths leads through the other; the root overlaps nothing."""
+    length = min(len(path), len(bad))
+    return length > 0 and path[:length] == bad[:length]
+
+
+def _steps_schedulers(hook: Mapping[str, Any]) -> bool:
+    return bool(getattr(HOOKS.get(hook["type"]), "steps_schedulers", False))
+
+
+def policy_hook(section: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the config of a policy's hook: `{policy: step, …}` is `{type: StepLrUpdaterHook, …}`.
+
+    Raise ConfigError with a suggestion if the policy is missing or unknown.
+    """
     if value.get("type") is not None:
         return dict(value)
-    ending, policy = POLICIES[key], value.get("policy")
-    known = {name.removesuffix(ending): name for name in HOOKS.names() if name.endswith(ending)}
+    suffix = POLICIES[section]
+    known = {name.removesuffix(suffix): name for name in HOOKS.names() if name.endswith(suffix)}
+    policy = value.get("policy")
     if not isinstance(policy, str):
-        what = "missing 'policy'" if policy is None else f"'policy' must be text, got {policy!r}"
-        raise ConfigError(misspelt_keys(value, ("policy", "type"), ()) or Problem(f"{what}; known: {', '.join(sorted(known))}"))
-    found = next((cls for name, cls in known.items() if name.lower() == policy.replace("_", "").lower()), None)
-    if found is None:
-        raise ConfigError(Problem(f"unknown policy {policy!r}{suggest(policy, known)}", ("policy",)))
-    return {"type": found, **{name: item for name, item in value.items() if name != "policy"}}
+        raise ConfigError(_missing_policy(value, known))
+    folded = policy.replace("_", "").lower()
+    for name, cls in known.items():
+        if name.lower() == folded:
+            arguments = {key: item for key, item in value.items() if key != "policy"}
+            return {"type": cls, **arguments}
+    raise ConfigError(
+        f"unknown policy {policy!r}",
+        path=("policy",),
+        parameter="policy",
+        suggestion=suggest(policy, known),
+    )
 
 
-def check_policy(key: str, value: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with `lr_config` or `momentum_config`."""
+def _missing_policy(value: Mapping[str, Any], known: Collection[str]) -> list[Problem]:
+    """Return the problems of a section whose policy is missing or not a text."""
+    misspelled = misspelled_keys(value, ("policy", "type"), ())
+    if misspelled:
+        return misspelled
+    suggestion = Suggestion(known=tuple(sorted(known)))
+    if value.get("policy") is None:
+        return [Problem("missing 'policy'", parameter="policy", suggestion=suggestion)]
+    about: dict[str, Any] = {"parameter": "policy", "suggestion": suggestion}
+    return [Problem("'policy' must be text", ("policy",), value=value["policy"], **about)]
+
+
+def check_policy(section: str, value: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of `lr_config` or `momentum_config`."""
     try:
-        return check_component(HOOKS, policy_hook(key, value), (key,))
+        return check_component(HOOKS, policy_hook(section, value), (section,))
     except ConfigError as error:
-        return [problem.below(key) for problem in error.problems]
+        return [problem.below(section) for problem in error.problems]
 
 
-def check_scheduler(value: Any, path: Path = ("scheduler",)) -> list[Problem]:
-    """What is wrong with one scheduler, or a list of them."""
+def check_scheduler(value: Any, path: KeyPath = ("scheduler",)) -> list[Problem]:
+    """Return the problems of one scheduler, or of a list of them."""
+    problems: list[Problem] = []
     if isinstance(value, list):
-        return [problem for index, part in enumerate(value) for problem in check_scheduler(part, (*path, index))]
+        for index, part in enumerate(value):
+            problems += check_scheduler(part, (*path, index))
+        return problems
     if not isinstance(value, Mapping):
         return check_component(SCHEDULERS, value, path, {"optimizer"})
-    problems = check_component(SCHEDULERS, scheduler_arguments(value), path, {"optimizer"})
+    problems += check_component(SCHEDULERS, scheduler_arguments(value), path, {"optimizer"})
     for key, kind in COMMON.items():
         if key in value and not fits(value[key], kind):
-            problems.append(Problem(f"must be {describe(kind)}, got {value[key]!r}", (*path, key)))
+            problems.append(type_problem("must be", value[key], kind, (*path, key), parameter=key))
     return problems

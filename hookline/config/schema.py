@@ -1,4 +1,4 @@
-"""The keys that a config may have, and what stands under each."""
+"""The keys of a config and the types of their values."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from hookline.data.options import OWN, PASSED_ON
-from hookline.errors import Path, suggest
+from hookline.errors import KeyPath, Suggestion, suggest
 
-COMPONENT: Any = str | dict  # a registered name or dotted path, or a mapping with it as `type`
+# A registered name or a dotted path, or a mapping with one as its `type`.
+COMPONENT: Any = str | dict
 SPLITS = ("train", "val", "test")
-REQUIRED = {"model": "model: {type: cnn}", "dataset": "dataset: {type: digits}", "training": "training: {epochs: 10}"}
+REQUIRED = {
+    "model": "model: {type: cnn}",
+    "dataset": "dataset: {type: digits}",
+    "training": "training: {epochs: 10}",
+}
 DEFAULT_OPTIMIZER = {"type": "AdamW", "lr": 1e-3}
 DEFAULT_LOSS = {"type": "CrossEntropyLoss"}
 DEFAULT_METRICS = ("accuracy",)
@@ -40,13 +45,25 @@ TOP_LEVEL: dict[str, Any] = {
     "hooks": list,
     "drop_hooks": list[str],
 }
-TRAINING: dict[str, Any] = {"epochs": int, "iters": int, "loss": COMPONENT, "metrics": list[COMPONENT]}
-LOADER = {*OWN, *PASSED_ON} - {"seed", "worker_init_fn"}  # the seed is the run's; what workers begin with is for code
-COMPONENTS: tuple[Path, ...] = (("model",), ("dataset",), ("optimizer",), ("scheduler",), ("training", "loss"))
+TRAINING: dict[str, Any] = {
+    "epochs": int,
+    "iters": int,
+    "loss": COMPONENT,
+    "metrics": list[COMPONENT],
+}
+# The seed is that of the run; a worker_init_fn can only be passed in Python.
+LOADER = {*OWN, *PASSED_ON} - {"seed", "worker_init_fn"}
+COMPONENTS: tuple[KeyPath, ...] = (
+    ("model",),
+    ("dataset",),
+    ("optimizer",),
+    ("scheduler",),
+    ("training", "loss"),
+)
 
 
-def known_keys(path: Path) -> set[str] | None:
-    """The keys allowed below a path; None where a class decides, which is known only after loading."""
+def known_keys(path: KeyPath) -> set[str] | None:
+    """Return the keys that are allowed below a path, or None if they depend on a class."""
     if path == ():
         return set(TOP_LEVEL)
     if path == ("training",):
@@ -58,11 +75,18 @@ def known_keys(path: Path) -> set[str] | None:
     return None
 
 
-def suggest_key(key: str, path: Path, known: Iterable[str]) -> str:
-    """The end of an error message about an unknown key: the nearest known one, or at the top level the section that has it."""
+def suggest_key(key: str, path: KeyPath, known: Iterable[str]) -> Suggestion:
+    """Suggest the nearest known key or, at the top level, the section that has the key."""
     options = list(known)
-    section = next((name for name, keys in _INSIDE.items() if key in keys), None)
-    return f"; did you mean '{section}.{key}'?" if path == () and section and key not in options else suggest(key, options)
+    if path == () and key not in options:
+        for section, keys in _SECTION_KEYS.items():
+            if key in keys:
+                return Suggestion(f"{section}.{key}")
+    return suggest(key, options)
 
 
-_INSIDE = {"training": TRAINING, "loader": LOADER, "optimizer": ("lr", "momentum", "weight_decay")}
+_SECTION_KEYS = {
+    "training": TRAINING,
+    "loader": LOADER,
+    "optimizer": ("lr", "momentum", "weight_decay"),
+}

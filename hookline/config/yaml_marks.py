@@ -1,34 +1,47 @@
-"""YAML read safely: plain values only, each with its line."""
+"""Read YAML safely: plain values only, each with its line."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import yaml
 
-from hookline.config.places import Node, Place, error_at
+from hookline.config.locations import Node, SourceLocation, error_at
+from hookline.errors import ConfigError
 
-MAX_REPEATED = 10_000  # nodes that come from following aliases; a handful of lines can stand for billions
+MAX_REPEATED = 10_000  # Nodes from aliases: a few lines of aliases can expand to billions.
 MAX_DEPTH = 100
 _TAG = "tag:yaml.org,2002:"
 
 
 def parse_yaml(text: str, file: str, *, lines: bool = True) -> Node | None:
-    """The document as nodes; None if there is none. `lines=False` is for text that is no file."""
+    """Return the document as nodes, or None if it is empty.
+
+    Args:
+        text: The YAML text.
+        file: Its name for error messages.
+        lines: Whether to keep line numbers; False for text that is not in a file.
+    """
     try:
         root = yaml.compose(text, _Loader)
-        return None if root is None else _Walker(file, lines).node(root, root, 0)
+        if root is None:
+            return None
+        return _Walker(file, lines).node(root, root, 0)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise error_at((file, mark.line + 1 if lines and mark else None), _syntax_message(error, lines)) from error
+        line = mark.line + 1 if lines and mark else None
+        message = _syntax_message(error, lines)
+        raise error_at(SourceLocation(file, line), message) from error
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1 if lines else None
-        raise error_at((file, line), f"the character U+{error.character:04X} is not allowed here") from error
+        message = f"the character U+{error.character:04X} is not allowed here"
+        raise error_at(SourceLocation(file, line), message) from error
 
 
 class _Loader(yaml.SafeLoader):
-    """Scalars as in YAML 1.2 (`1e-3` is a number, `12:30` is none); a date is text."""
+    """A loader with the scalars of YAML 1.2: `1e-3` is a number, `12:30` and a date are text."""
 
     depth = 0
 
@@ -36,21 +49,24 @@ class _Loader(yaml.SafeLoader):
         self.depth += 1
         if self.depth > MAX_DEPTH:
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(problem=f"nested more than {MAX_DEPTH} levels deep", problem_mark=mark)
+            problem = f"nested more than {MAX_DEPTH} levels deep"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=mark)
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
 
 
 class Dumper(yaml.SafeDumper):
-    """Writes what `parse_yaml` reads back as the same values."""
+    """A dumper whose output `parse_yaml` reads back as the same values."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 _INT = re.compile(r"^[-+]?(?:0x[0-9a-fA-F_]+|0o[0-7_]+|0b[01_]+|[0-9][0-9_]*)$")
-_FLOAT = re.compile(r"^(?:[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
+_FLOAT = re.compile(
+    r"^(?:[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
 _REPLACED = {_TAG + kind for kind in ("int", "float", "timestamp", "value")}
 for _class in (_Loader, Dumper):
     _class.yaml_implicit_resolvers = {
@@ -63,28 +79,29 @@ Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(
 
 
 class _Walker:
-    """Turns the nodes of PyYAML into ours, without running any of its constructors."""
+    """Turns PyYAML's nodes into ours, without running any of its constructors."""
 
     def __init__(self, file: str, lines: bool) -> None:
-        self.file, self.lines = file, lines
+        self.file = file
+        self.lines = lines
         self.seen: set[int] = set()
         self.repeated = 0
 
     def node(self, node: yaml.Node, key: yaml.Node, depth: int) -> Node:
-        place = self.place(key)
+        location = self.location(key)
         self.repeated += id(node) in self.seen
         self.seen.add(id(node))
         if self.repeated > MAX_REPEATED:
-            raise error_at(place, f"the aliases here stand for more than {MAX_REPEATED} values")
+            raise error_at(location, f"the aliases expand to more than {MAX_REPEATED} values")
         if depth > MAX_DEPTH:
-            raise error_at(place, f"nested more than {MAX_DEPTH} levels deep")
+            raise error_at(location, f"nested more than {MAX_DEPTH} levels deep")
         if isinstance(node, yaml.MappingNode) and node.tag == _TAG + "map":
-            return Node(self.mapping(node, depth + 1), place)
+            return Node(self.mapping(node, depth + 1), location)
         if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":
-            return Node([self.node(item, item, depth + 1) for item in node.value], place)
+            return Node([self.node(item, item, depth + 1) for item in node.value], location)
         if isinstance(node, yaml.ScalarNode):
-            return Node(self.scalar(node), place)
-        raise error_at(self.place(node), f"the tag {_shown(node.tag)!r} is not allowed: a config holds plain values only")
+            return Node(self.scalar(node), location)
+        raise self.tag_error(node)
 
     def mapping(self, node: yaml.MappingNode, depth: int) -> dict[Any, Node]:
         own: dict[Any, Node] = {}
@@ -96,7 +113,8 @@ class _Walker:
                 continue
             key = self.key(key_node)
             if key in own:
-                raise error_at(self.place(key_node), f"duplicate key {key!r}, first on line {own[key].place[1]}")
+                message = f"duplicate key {key!r}, first on line {own[key].location.line}"
+                raise error_at(self.location(key_node), message, parameter=str(key))
             own[key] = self.node(value_node, key_node, depth)
         return {**merged, **own}
 
@@ -104,55 +122,86 @@ class _Walker:
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
         values = [self.node(part, part, depth).value for part in parts]
         if not all(isinstance(value, dict) for value in values):
-            raise error_at(self.place(node), "'<<' takes a mapping or a list of mappings")
+            raise error_at(self.location(node), "'<<' takes a mapping or a list of mappings")
         return values
 
     def key(self, node: yaml.Node) -> str | int:
         key = self.scalar(node) if isinstance(node, yaml.ScalarNode) else None
         if isinstance(key, bool) or not isinstance(key, (str, int)):
             written = f", got {node.value}" if isinstance(node, yaml.ScalarNode) else ""
-            raise error_at(self.place(node), f"a key must be text{written}; quote it if it is meant as text")
+            message = f"a key must be text{written}; quote it if it is text"
+            raise error_at(self.location(node), message)
         return key
 
     def scalar(self, node: yaml.ScalarNode) -> Any:
         kind, text = node.tag.removeprefix(_TAG), node.value
-        try:
-            if kind == "int":
-                return _whole_number(text)
-            if kind == "float":
-                return float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
-            if kind == "bool":
-                return {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}[text.lower()]
-            if kind == "str":
-                return text.encode("utf-16", "surrogatepass").decode("utf-16")  # a pair of \u escapes in JSON is one character
-        except (ValueError, KeyError) as error:
-            raise error_at(self.place(node), f"{text[:40]!r} is not of the type {_shown(node.tag)!r}") from error
         if kind == "null":
             return None
-        raise error_at(self.place(node), f"the tag {_shown(node.tag)!r} is not allowed: a config holds plain values only")
+        if kind not in _SCALARS:
+            raise self.tag_error(node)
+        try:
+            return _SCALARS[kind](text)
+        except (ValueError, KeyError) as error:
+            message = f"{text[:40]!r} is not of type {_short_tag(node.tag)!r}"
+            raise error_at(self.location(node), message) from error
 
-    def place(self, node: yaml.Node) -> Place:
-        return self.file, node.start_mark.line + 1 if self.lines else None
+    def tag_error(self, node: yaml.Node) -> ConfigError:
+        tag = _short_tag(node.tag)
+        message = f"the tag {tag!r} is not allowed: a config holds plain values only"
+        return error_at(self.location(node), message, value=tag)
+
+    def location(self, node: yaml.Node) -> SourceLocation:
+        line = node.start_mark.line + 1 if self.lines else None
+        return SourceLocation(self.file, line)
 
 
-def _whole_number(text: str) -> int:
+def _integer(text: str) -> int:
     digits = text.replace("_", "")
-    return int(digits, 0) if digits.lstrip("+-")[1:2].isalpha() else int(digits)
+    has_base = digits.lstrip("+-")[1:2].isalpha()
+    return int(digits, 0) if has_base else int(digits)
 
 
-def _shown(tag: str) -> str:
+def _float(text: str) -> float:
+    return float(text.lower().replace("_", "").replace(".inf", "inf").replace(".nan", "nan"))
+
+
+def _text(text: str) -> str:
+    """Join the surrogate pairs that JSON's escapes write for one character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+def _boolean(text: str) -> bool:
+    return _BOOLEANS[text.lower()]
+
+
+_BOOLEANS = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+_SCALARS: dict[str, Callable[[str], Any]] = {
+    "int": _integer,
+    "float": _float,
+    "bool": _boolean,
+    "str": _text,
+}
+
+
+def _short_tag(tag: str) -> str:
     return tag.replace(_TAG, "!!")
 
 
 def _syntax_message(error: yaml.MarkedYAMLError, lines: bool) -> str:
+    """Return PyYAML's message, in plainer words for the common mistakes with indentation."""
     message = str(error.problem or error.context or "cannot be read as YAML")
     if "\\t" in message:
-        return "a tab where only spaces are allowed; indent with spaces"
+        return "a tab is not allowed here; indent with spaces"
     if message == "mapping values are not allowed here":
-        return "no key can stand here: is this line, or the one before it, indented as it should be, and is there a space after each ':'?"
+        return (
+            "a key is not allowed here; check the indentation of this line and the line before "
+            "it, and put a space after each ':'"
+        )
     start = error.context_mark
     if message.startswith("expected <block end>") and lines and start is not None:
-        return f"this line is not indented like those that it belongs to, which begin on line {start.line + 1}"
+        return (
+            f"the indentation differs from that of its block, which begins on line {start.line + 1}"
+        )
     if not lines or not error.context or start is None or start is error.problem_mark:
         return message
     return f"{message} ({error.context} that begins on line {start.line + 1})"

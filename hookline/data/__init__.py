@@ -1,4 +1,4 @@
-"""Data sets by name, and seeded and resumable loading."""
+"""Datasets by name, and seeded and resumable loading."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from torch.utils.data import Dataset
 
 from hookline.data.arrays import ArrayDataset
 from hookline.data.info import DataInfo, describe
-from hookline.data.loader import ResumableLoader, StreamLoader, make_loader, make_resumable, share_loaders
+from hookline.data.loader import ResumableLoader, StreamLoader, make_loader
+from hookline.data.replacement import make_resumable, share_loaders
 from hookline.data.sampler import EpochSampler
 from hookline.registry import Registry
 

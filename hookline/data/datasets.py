@@ -1,4 +1,4 @@
-"""Importing this registers the built-in data sets."""
+"""Register the built-in datasets by importing their modules."""
 
 from __future__ import annotations
 

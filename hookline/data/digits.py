@@ -8,37 +8,54 @@ from typing import Literal
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from hookline.data import DATASETS
 from hookline.data.arrays import ArrayDataset
+from hookline.errors import require_choice
 
-SPLITS = {"train": slice(0, 1257), "val": slice(1257, 1527), "test": slice(1527, 1797), "all": slice(None)}
+FILE = Path(__file__).parent / "files" / "digits.npz"
+SPLITS = {
+    "train": slice(0, 1257),
+    "val": slice(1257, 1527),
+    "test": slice(1527, 1797),
+    "all": slice(None),
+}
 
 
 @DATASETS.register("digits")
 class Digits(ArrayDataset):
-    """Handwritten digits, 8x8, values from 0 to 1: 1,257 to train, 270 to validate and 270 to test, stratified and fixed.
+    """Images of handwritten digits, 1x8x8, with values from 0 to 1.
 
-    `augment` shifts each image by up to one pixel in each direction, drawn from torch's random numbers; validation and test
-    images stay as they are, because one config builds all splits. The data are "Optical Recognition of Handwritten
-    Digits" (E. Alpaydin, C. Kaynak; UCI; CC BY 4.0).
+    There are 1,257 images for training, 270 for validation and 270 for the test. The splits are
+    fixed and stratified. The data is "Optical Recognition of Handwritten Digits" (E. Alpaydin,
+    C. Kaynak; UCI; CC BY 4.0).
+
+    Args:
+        split: The part of the data.
+        augment: Shift each image by up to one pixel in each direction at random. Has no effect on
+            validation and test images, because one config builds all splits.
     """
 
-    def __init__(self, split: Literal["train", "val", "test", "all"] = "train", augment: bool = False) -> None:
-        if split not in SPLITS:
-            raise ValueError(f"digits: split must be one of {', '.join(SPLITS)}, got {split!r}")
-        with np.load(Path(__file__).parent / "files" / "digits.npz", allow_pickle=False) as arrays:
-            images, targets = arrays["images"][SPLITS[split]], arrays["targets"][SPLITS[split]]
+    def __init__(
+        self, split: Literal["train", "val", "test", "all"] = "train", augment: bool = False
+    ) -> None:
+        require_choice("Digits", "split", split, SPLITS)
+        with np.load(FILE, allow_pickle=False) as arrays:
+            images = torch.from_numpy(arrays["images"][SPLITS[split]])
+            targets = torch.from_numpy(arrays["targets"][SPLITS[split]])
+        is_augmented = augment and split not in ("val", "test")
         super().__init__(
-            torch.from_numpy(images).unsqueeze(1).float().div_(16),
-            torch.from_numpy(targets).long(),
-            augment=shifted if augment and split not in ("val", "test") else None,
+            images.unsqueeze(1).float().div_(16),
+            targets.long(),
+            augment=shift_randomly if is_augmented else None,
             class_names=[str(digit) for digit in range(10)],
         )
 
 
-def shifted(image: Tensor) -> Tensor:
-    """The image moved by -1, 0 or 1 pixels in each direction, with zeros where it came from."""
+def shift_randomly(image: Tensor) -> Tensor:
+    """Shift an image by -1, 0 or 1 pixels in each direction, and fill with zeros."""
     down, right = torch.randint(0, 3, (2,)).tolist()
     height, width = image.shape[-2:]
-    return torch.nn.functional.pad(image, (1, 1, 1, 1))[..., down : down + height, right : right + width]
+    padded = pad(image, (1, 1, 1, 1))
+    return padded[..., down : down + height, right : right + width]

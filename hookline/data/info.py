@@ -1,4 +1,4 @@
-"""What a data set tells about itself, so that a model can be fitted to it."""
+"""Facts about a dataset, from which the parameters of a model are derived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from hookline.data.seeding import preserved_rng
 
 @dataclass(frozen=True)
 class DataInfo:
-    """What is known of a data set; None is unknown. `in_channels` is known for inputs of three dimensions (images)."""
+    """Facts about a dataset; None for those that are unknown.
+
+    Args:
+        in_channels: The channels of an image, that is of an input with three dimensions.
+        num_classes: The number of classes.
+        input_shape: The shape of one input.
+        class_names: The names of the classes.
+    """
 
     in_channels: int | None = None
     num_classes: int | None = None
@@ -23,23 +30,34 @@ class DataInfo:
 
 
 def describe(dataset: Dataset[Any]) -> DataInfo:
-    """What a data set offers: `num_classes`, `class_names` (or `classes`), and its first sample's shape; draws no random numbers."""
+    """Return the facts about a dataset.
+
+    They come from its attributes `num_classes` and `class_names` (or `classes`), and from its first
+    sample. No random numbers are drawn.
+    """
     shape = _input_shape(dataset)
-    names = _attribute(dataset, "class_names", "classes")
-    if names is not None and not (isinstance(names, Sequence) and all(isinstance(name, str) for name in names)):
-        names = None
+    names = _class_names(dataset)
     classes = _attribute(dataset, "num_classes")
     if not isinstance(classes, int):
-        classes = len(names) if names is not None else _count_labels(dataset)
+        classes = _count_labels(dataset) if names is None else len(names)
+    is_image = shape is not None and len(shape) == 3
     return DataInfo(
-        in_channels=shape[0] if shape is not None and len(shape) == 3 else None,
+        in_channels=shape[0] if shape is not None and is_image else None,
         num_classes=classes,
         input_shape=shape,
-        class_names=None if names is None else tuple(names),
+        class_names=names,
     )
 
 
+def _class_names(dataset: Any) -> tuple[str, ...] | None:
+    names = _attribute(dataset, "class_names", "classes")
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(names)
+
+
 def _attribute(dataset: Any, *names: str) -> Any:
+    """Return the first attribute that is not None, of a dataset or of the one inside a subset."""
     for name in names:
         value = getattr(dataset, name, None)
         if value is not None:
@@ -48,21 +66,27 @@ def _attribute(dataset: Any, *names: str) -> Any:
 
 
 def _input_shape(dataset: Any) -> tuple[int, ...] | None:
-    if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__") or len(dataset) == 0:
-        return None  # taking a sample from a stream may take it away from training
+    if isinstance(dataset, IterableDataset):
+        return None  # a sample that is read here may be missing in the training
+    if not hasattr(dataset, "__len__") or len(dataset) == 0:
+        return None
     with preserved_rng():
         sample = dataset[0]
     if isinstance(sample, Mapping):
         sample = list(sample.values())
-    first = sample[0] if isinstance(sample, (tuple, list)) and sample else sample
-    return tuple(first.shape) if isinstance(first, Tensor) else None
+    if isinstance(sample, (tuple, list)) and sample:
+        sample = sample[0]
+    return tuple(sample.shape) if isinstance(sample, Tensor) else None
 
 
 def _count_labels(dataset: Any) -> int | None:
+    """Return the number of classes of a TensorDataset whose second tensor has labels."""
     if isinstance(dataset, Subset):
         return _count_labels(dataset.dataset)
     if not isinstance(dataset, TensorDataset) or len(dataset.tensors) < 2:
         return None
     labels = dataset.tensors[1]
-    whole = labels.ndim == 1 and len(labels) > 0 and not (labels.is_floating_point() or labels.is_complex())
-    return int(labels.max()) + 1 if whole else None
+    are_integers = not labels.is_floating_point() and not labels.is_complex()
+    if labels.ndim != 1 or len(labels) == 0 or not are_integers:
+        return None
+    return int(labels.max()) + 1

@@ -1,87 +1,113 @@
-"""What a loader can be configured with."""
+"""Options of a loader, and the check of them."""
 
 from __future__ import annotations
 
-import importlib
+import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, TypedDict, get_type_hints
 
-from hookline.errors import ConfigError, Problem, suggest
-from hookline.registry import FORBIDDEN_MODULES
-from hookline.signature import describe, fits
+from hookline.errors import ConfigError, Problem, Suggestion, suggest
+from hookline.imports import import_by_path
+from hookline.signature import fits, type_problem
 
-OWN: dict[str, Any] = {"batch_size": int, "shuffle": bool, "num_workers": int, "seed": int, "drop_last": bool}
 
-# What is handed on to torch's DataLoader.
-PASSED_ON: dict[str, Any] = {
-    "collate_fn": Any,
-    "pin_memory": bool,
-    "timeout": float,
-    "worker_init_fn": Any,
-    "multiprocessing_context": Any,
-    "prefetch_factor": int | None,
-    "persistent_workers": bool,
+class LoaderOptions(TypedDict, total=False):
+    """Options that are passed to torch's DataLoader."""
+
+    collate_fn: Callable[[list[Any]], Any] | str | None
+    pin_memory: bool
+    timeout: float
+    worker_init_fn: Callable[[int], None] | None
+    multiprocessing_context: Any
+    prefetch_factor: int | None
+    persistent_workers: bool
+
+
+OWN: dict[str, Any] = {
+    "batch_size": int,
+    "shuffle": bool,
+    "num_workers": int,
+    "seed": int,
+    "drop_last": bool,
 }
+PASSED_ON: dict[str, Any] = get_type_hints(LoaderOptions)
+MINIMUM = {"batch_size": 1, "num_workers": 0}
+FOR_WORKERS = ("persistent_workers", "prefetch_factor", "multiprocessing_context", "timeout")
 
+# Options that would make an exact resume impossible, and their replacements.
+ORDER_IS_COMPUTED = "the order follows from seed and epoch, so that a run can resume anywhere"
 REFUSED = {
-    "sampler": "the order follows from seed and epoch, so that a run can resume anywhere; use shuffle",
-    "batch_sampler": "the order follows from seed and epoch, so that a run can resume anywhere; use shuffle and batch_size",
-    "generator": "the order follows from seed and epoch, so that a run can resume anywhere; use seed",
-    "in_order": "batches come in their order, so that a run can resume anywhere",
+    "sampler": f"{ORDER_IS_COMPUTED}; use shuffle",
+    "batch_sampler": f"{ORDER_IS_COMPUTED}; use shuffle and batch_size",
+    "generator": f"{ORDER_IS_COMPUTED}; use seed",
+    "in_order": "batches are always in order, so that a run can resume anywhere",
 }
 
 
 def check_loader(options: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with the options of a loader, without building anything."""
-    known = {**OWN, **PASSED_ON}
+    """Return the problems of a loader's options, without building anything."""
     problems = []
     for name, value in options.items():
-        if name in REFUSED:
-            problems.append(Problem(f"loader: {name!r} cannot be set: {REFUSED[name]}", (name,)))
-        elif name not in known:
-            problems.append(Problem(f"loader: unknown parameter {name!r}{suggest(name, known)}", (name,)))
-        elif not fits(value, known[name]):
-            problems.append(Problem(f"loader: {name!r} must be {describe(known[name])}, got {value!r}", (name,)))
-        elif name in ("batch_size", "num_workers") and value < (least := 1 if name == "batch_size" else 0):
-            problems.append(Problem(f"loader: {name!r} must be at least {least}, got {value!r}", (name,)))
+        problem = _check_option(name, value)
+        if problem is not None:
+            problems.append(problem)
     if options.get("collate_fn") is not None:
         problems += _check_function("collate_fn", options["collate_fn"])
     if not options.get("num_workers", 0):
-        needless = [name for name in ("persistent_workers", "prefetch_factor", "multiprocessing_context", "timeout") if options.get(name)]
-        problems += [Problem(f"loader: {name!r} is for worker processes; set num_workers to 1 or more", (name,)) for name in needless]
+        problems += [_needs_workers(name) for name in FOR_WORKERS if options.get(name)]
     return problems
 
 
 def find_function(given: Callable[..., Any] | str) -> Callable[..., Any]:
-    """A function, or the one that a dotted path names; ConfigError with a suggestion if there is none."""
-    found = _named(given) if isinstance(given, str) else given
+    """Return a function that is given as an object or as a dotted path.
+
+    Raises:
+        ConfigError: If there is no such function; with a suggestion.
+    """
+    found: object = given
+    if isinstance(given, str):
+        if "." not in given:
+            message = "must be the dotted path of a function, such as my_project.data.collate"
+            raise ConfigError(message, value=given)
+        found = import_by_path(given, "function", inspect.isroutine)
     if not callable(found):
-        kind = f", which is of type {type(found).__name__}" if isinstance(given, str) else ""
-        raise ConfigError(f"must be a function or the dotted path of one, got {given!r}{kind}")
+        message = f"must be a function or the dotted path of one, not a {type(found).__name__}"
+        raise ConfigError(message, value=given)
     return found
 
 
-def _named(path: str) -> Any:
-    module_name, _, name = path.rpartition(".")
-    if not module_name:
-        raise ConfigError(f"must be the dotted path of a function, such as my_project.data.collate, got {path!r}")
-    if module_name.split(".")[0] in FORBIDDEN_MODULES:
-        raise ConfigError(f"{path!r}: module {module_name!r} may not be used from a config")
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and not module_name.startswith(error.name):
-            raise  # the user's module was found, and what it needs was not: its traceback tells more
-        raise ConfigError(f"unknown function {path!r}: there is no module {module_name!r}") from error
-    if not hasattr(module, name):
-        own = [key for key, value in vars(module).items() if callable(value) and getattr(value, "__module__", "") == module_name]
-        raise ConfigError(f"module {module_name!r} has no {name!r}{suggest(name, own)}")
-    return getattr(module, name)
+def _check_option(name: str, value: Any) -> Problem | None:
+    known = {**OWN, **PASSED_ON}
+    about: dict[str, Any] = {"component": "loader", "parameter": name}
+    if name in REFUSED:
+        advice = Suggestion(advice=REFUSED[name])
+        return Problem(f"{name!r} cannot be set", (name,), suggestion=advice, **about)
+    if name not in known:
+        suggestion = suggest(name, known)
+        return Problem(f"unknown parameter {name!r}", (name,), suggestion=suggestion, **about)
+    if not fits(value, known[name]):
+        return type_problem(f"{name!r} must be", value, known[name], (name,), **about)
+    if name in MINIMUM and value < MINIMUM[name]:
+        message = f"{name!r} must be at least {MINIMUM[name]}"
+        return Problem(message, (name,), value=value, **about)
+    return None
+
+
+def _needs_workers(name: str) -> Problem:
+    advice = Suggestion(advice="set num_workers to 1 or more")
+    message = f"{name!r} is for worker processes"
+    return Problem(message, (name,), component="loader", parameter=name, suggestion=advice)
 
 
 def _check_function(option: str, given: Any) -> list[Problem]:
     try:
         find_function(given)
     except ConfigError as error:
-        return [Problem(f"loader: {option!r}: {error}", (option,))]
+        problems = []
+        for problem in error.problems:
+            about: dict[str, Any] = {"component": "loader", "parameter": option}
+            message = f"{option!r}: {problem.message}"
+            problems.append(replace(problem, message=message, path=(option,), **about))
+        return problems
     return []

@@ -1,4 +1,4 @@
-"""Which samples make up each batch: pure functions of (seed, epoch, position)."""
+"""The samples of each batch, as pure functions of seed, epoch and position."""
 
 from __future__ import annotations
 
@@ -13,12 +13,22 @@ from hookline.data.seeding import epoch_key, order_generator
 
 @dataclass(frozen=True)
 class EpochSampler:
-    """The batches of one rank, for any epoch and from any position on.
+    """The batches of one rank, for any epoch and from any position in it.
 
-    A position is the number of an epoch's samples that all ranks together have consumed. It says what is left whatever the
-    batch size or the number of ranks were before: every remaining sample comes exactly once, and every rank gets
-    the same number of batches. `batch_size` is one rank's; with several ranks the last batch of an epoch may
-    have one sample more or less on some of them. Only where fewer samples than ranks are left do some ranks repeat one.
+    A position is the number of samples of the epoch that all ranks together have consumed. It
+    determines the remaining samples, whatever the batch size and the number of ranks were before.
+    Every remaining sample comes exactly once, and every rank gets the same number of batches. With
+    several ranks, the last batch of an epoch may have one sample more on some of them. A rank
+    repeats a sample only if fewer samples than ranks are left.
+
+    Args:
+        length: The number of samples of an epoch.
+        batch_size: The batch size of one rank.
+        shuffle: Whether the order is random.
+        seed: The seed of the order.
+        drop_last: Whether a last batch that is not full is dropped.
+        rank: The rank of this process.
+        world_size: The number of ranks.
     """
 
     length: int
@@ -30,50 +40,49 @@ class EpochSampler:
     world_size: int = 1
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Tensor]:
-        """The sample indices of each batch from position `start` on; nothing is read to get there."""
-        order, count = self.order(epoch), self.count(start)
+        """Yield the sample indices of each batch from the position `start`. Reads no data."""
+        order = self.order(epoch)
+        stride = self.batch_size * self.world_size
+        count = self.count(start)
         for number in range(1, count + 1):
-            end = start + self._stride if number < count else self.after(start)
+            end = start + stride if number < count else self.after(start)
             batch = order[start:end]
             yield batch if self.world_size == 1 else self._share(batch)
             start = end
 
     def order(self, epoch: int) -> Tensor:
-        """The indices of all samples in the order of an epoch."""
+        """Return the indices of all samples in the order of an epoch."""
         if not self.shuffle:
             return torch.arange(self.length, device="cpu")
-        return torch.randperm(self.length, generator=order_generator(epoch_key(self.seed, epoch)), device="cpu")
+        generator = order_generator(epoch_key(self.seed, epoch))
+        return torch.randperm(self.length, generator=generator, device="cpu")
 
     def count(self, start: int = 0) -> int:
-        """How many batches there are from a position on."""
-        full, rest = divmod(self.length - start, self._stride)
+        """Return the number of batches from a position to the end of the epoch."""
+        full, rest = divmod(self.length - start, self.batch_size * self.world_size)
         if self.drop_last or rest == 0 or (full and rest < self.world_size):
             return full
         return full + 1
 
     def after(self, start: int, batches: int = 1) -> int:
-        """The position some batches later, or that of the epoch's end."""
+        """Return the position after some batches, at most the end of the epoch."""
         left = self.count(start)
         if 0 < left <= batches and not self.drop_last:
             return self.length
-        return start + min(batches, left) * self._stride
+        return start + min(batches, left) * self.batch_size * self.world_size
 
     def last_share(self, start: int = 0) -> float:
-        """This rank's part of an epoch's last batch, from a position on, compared with an even division of it."""
+        """Return this rank's part of the epoch's last batch, relative to an even division of it."""
         size = self._last_size(start)
         return len(range(self.rank, size, self.world_size)) * self.world_size / size
 
     def last_weight(self, start: int = 0) -> float:
-        """How large an epoch's last batch is, from a position on and over all ranks, compared with a full one."""
-        return self._last_size(start) / self._stride
+        """Return the size of the epoch's last batch over all ranks, relative to a full one."""
+        return self._last_size(start) / (self.batch_size * self.world_size)
 
     def _last_size(self, start: int) -> int:
-        begin = start + (self.count(start) - 1) * self._stride
+        begin = start + (self.count(start) - 1) * self.batch_size * self.world_size
         return self.after(begin) - begin
-
-    @property
-    def _stride(self) -> int:
-        return self.batch_size * self.world_size
 
     def _share(self, batch: Tensor) -> Tensor:
         share = batch[self.rank :: self.world_size]

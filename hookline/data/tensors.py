@@ -1,4 +1,4 @@
-"""A data set out of two files of tensors."""
+"""A dataset from two files of tensors."""
 
 from __future__ import annotations
 
@@ -10,36 +10,56 @@ from torch import Tensor
 
 from hookline.data import DATASETS
 from hookline.data.arrays import ArrayDataset
+from hookline.errors import ConfigError
 
 
 @DATASETS.register("tensors")
 class Tensors(ArrayDataset):
-    """Inputs and targets out of two files, `.pt` (a saved tensor) or `.npy`.
+    """Inputs and targets from two files, `.pt` (a saved tensor) or `.npy`.
 
-    Types are made those that models and losses expect: bytes become numbers from 0 to 1, as images do, float64 becomes
-    float32, and whole numbers as targets become int64. The number of classes is the highest such target plus one.
+    The types become those that models and losses expect: inputs of bytes are scaled to 0 to 1,
+    float64 inputs become float32, and integer targets become int64. For such targets with one
+    dimension, the number of classes is the highest plus one.
+
+    Args:
+        inputs: The file of the inputs.
+        targets: The file of the targets.
     """
 
     def __init__(self, inputs: str | Path, targets: str | Path) -> None:
-        wanted, given = _read(Path(targets)), _read(Path(inputs))
-        labels = not wanted.is_floating_point() and wanted.dtype != torch.bool
+        labels = _read(Path(targets))
+        features = _read(Path(inputs))
+        are_bytes = features.dtype == torch.uint8
+        if features.dtype == torch.float64:
+            features = features.float()
+        are_classes = not labels.is_floating_point() and labels.dtype != torch.bool
+        num_classes = None
+        if are_classes and labels.ndim == 1 and len(labels):
+            num_classes = int(labels.max()) + 1
         super().__init__(
-            given.float() if given.dtype == torch.float64 else given,
-            wanted.long() if labels else wanted.float(),
-            scale=1 / 255 if given.dtype == torch.uint8 else None,
-            num_classes=int(wanted.max()) + 1 if labels and wanted.ndim == 1 and len(wanted) else None,
+            features,
+            labels.long() if are_classes else labels.float(),
+            scale=1 / 255 if are_bytes else None,
+            num_classes=num_classes,
         )
 
 
 def _read(path: Path) -> Tensor:
-    """The tensor in a file; nothing in the file is executed."""
+    """Return the tensor in a file. No code in the file is executed."""
     if not path.exists():
-        raise ValueError(f"there is no file {path} (looked for in {Path.cwd()})")
+        raise _file_error(f"there is no file {path} (working directory: {Path.cwd()})")
     if path.suffix == ".npy":
         return torch.from_numpy(np.load(path, allow_pickle=False))
     if path.suffix not in (".pt", ".pth"):
-        raise ValueError(f"{path}: expected a .pt file with a tensor or a .npy file")
+        raise _file_error(f"{path} must be a .pt file with a tensor or a .npy file")
     tensor = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(tensor, Tensor):
-        raise ValueError(f"{path}: expected one tensor, found {type(tensor).__name__}; save with torch.save(tensor, path)")
+        raise _file_error(
+            f"{path} must hold one tensor, not a {type(tensor).__name__}; save it with "
+            "torch.save(tensor, path)"
+        )
     return tensor
+
+
+def _file_error(message: str) -> ConfigError:
+    return ConfigError(message, component="Tensors")

@@ -1,6 +1,13 @@
-"""Several processes: how they were started, what they tell each other, how a model is spread over them, who keeps them waiting."""
+"""Distributed training: launch, collectives, strategies and the watchdog."""
 
-from hookline.dist.launch import connect, disconnect, find_launch, started_before, tell_torchrun, torchrun_command
+from hookline.dist.launch import (
+    connect,
+    disconnect,
+    find_launch,
+    report_to_torchrun,
+    started_before,
+    torchrun_command,
+)
 from hookline.dist.strategy import KINDS, Strategy, choose_strategy, replicate
 from hookline.dist.world import World, current_world
 
@@ -14,7 +21,7 @@ __all__ = [
     "disconnect",
     "find_launch",
     "replicate",
+    "report_to_torchrun",
     "started_before",
-    "tell_torchrun",
     "torchrun_command",
 ]

@@ -1,4 +1,4 @@
-"""FSDP2: each process holds a part of every parameter, and gets the rest only while it is needed."""
+"""FSDP2: each rank holds a part of every parameter and gathers the rest while it is needed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard, register_fsdp_forward_method
+from torch.distributed.fsdp import (
+    CPUOffloadPolicy,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+    fully_shard,
+    register_fsdp_forward_method,
+)
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor, empty
 
 from hookline.errors import ConfigError, suggest
@@ -17,11 +23,13 @@ from hookline.errors import ConfigError, suggest
 PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 
 
-def shard(model: nn.Module, optimizer: Any, device: torch.device, options: Mapping[str, Any]) -> DeviceMesh:
-    """Shard a model over all processes, block by block, and let an optimizer that was made for it go on with the parts."""
+def shard(
+    model: nn.Module, optimizer: Any, device: torch.device, options: Mapping[str, Any]
+) -> DeviceMesh:
+    """Shard a model over all ranks, block by block, and give its optimizers the parts."""
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     for tensor in (*model.parameters(), *model.buffers()):
-        dist.broadcast(tensor.data, 0)  # each process has drawn its own first weights
+        dist.broadcast(tensor.data, 0)  # ranks have initialized them differently
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     policies = {
         "mesh": mesh,
@@ -36,68 +44,93 @@ def shard(model: nn.Module, optimizer: Any, device: torch.device, options: Mappi
         if hasattr(model, method):
             register_fsdp_forward_method(model, method)
     parts = dict(model.named_parameters())
-    for each in optimizer.values() if isinstance(optimizer, Mapping) else [optimizer] if optimizer is not None else []:
-        for group in each.param_groups:
+    optimizers = list(optimizer.values()) if isinstance(optimizer, Mapping) else [optimizer]
+    for each in optimizers:
+        for group in each.param_groups if each is not None else ():
             group["params"] = [parts[names[id(parameter)]] for parameter in group["params"]]
     return mesh
 
 
 def blocks_of(model: nn.Module, wrap: str | Sequence[str] | None) -> list[nn.Module]:
-    """The modules that are gathered one at a time, inner ones first: those of the named classes, or the elements of every list."""
+    """Return the modules that are gathered one at a time, inner ones first.
+
+    Args:
+        model: The model.
+        wrap: Names of their classes; `auto` takes the elements of every list of modules.
+    """
+    found: list[nn.Module] = []
     if wrap is None or wrap == "auto":
-        containers = (nn.ModuleList, nn.Sequential)
-        found = [part for module in model.modules() if isinstance(module, containers) for part in module if part is not model]
+        for module in model.modules():
+            if isinstance(module, (nn.ModuleList, nn.Sequential)):
+                found += [part for part in module if part is not model]
     else:
         wanted = [wrap] if isinstance(wrap, str) else list(wrap)
         kinds = {type(module).__name__ for module in model.modules()}
         for name in wanted:
             if name not in kinds:
-                raise ConfigError(f"strategy: wrap names {name!r}, and the model has no such module{suggest(name, kinds)}")
-        found = [module for module in model.modules() if type(module).__name__ in wanted and module is not model]
-    unique = {id(part): part for part in found if not isinstance(part, nn.ModuleList) and any(True for _ in part.parameters())}
+                about = {
+                    "component": "strategy",
+                    "parameter": "wrap",
+                    "suggestion": suggest(name, kinds),
+                }
+                raise ConfigError(f"the model has no module {name!r} to wrap", **about)
+        for module in model.modules():
+            if type(module).__name__ in wanted and module is not model:
+                found.append(module)
+    unique: dict[int, nn.Module] = {}
+    for part in found:
+        has_parameters = next(part.parameters(), None) is not None
+        if has_parameters and not isinstance(part, nn.ModuleList):
+            unique[id(part)] = part
     return list(unique.values())[::-1]
 
 
 def new_save_group() -> Any:
-    """A group of its own for what is written beside the training, whose collectives must not mix with that one's."""
+    """Return a process group for background writes: their collectives must not mix with others."""
     return dist.new_group(backend="gloo")
 
 
 def empty_part(mesh: DeviceMesh, shape: list[int], dtype: torch.dtype) -> torch.Tensor:
-    """Room for this process's part of a tensor."""
+    """Return an empty tensor for this rank's part."""
     return empty(shape, dtype=dtype, device_mesh=mesh, placements=[Shard(0)])
 
 
-def checkpoint_as_parts(checkpoint: dict[str, Any], model: nn.Module, mesh: DeviceMesh) -> dict[str, Any]:
-    """A checkpoint with this process's parts of what it has whole: one of a run that did not shard its model."""
+def checkpoint_as_parts(
+    checkpoint: dict[str, Any], model: nn.Module, mesh: DeviceMesh
+) -> dict[str, Any]:
+    """Replace whole tensors of a checkpoint by this rank's parts."""
     own = model.state_dict()
     result = dict(checkpoint)
     for key in ("state_dict", "ema_state_dict"):
         if key in checkpoint:
-            result[key] = {name: _part(value, own.get(name), mesh) for name, value in checkpoint[key].items()}
+            weights = checkpoint[key]
+            result[key] = {name: _part(weights[name], own.get(name), mesh) for name in weights}
     if "optimizer" in checkpoint:
-        result["optimizer"] = _optimizer_as_parts(checkpoint["optimizer"], list(model.parameters()), mesh)
+        parameters = list(model.parameters())
+        result["optimizer"] = _optimizer_as_parts(checkpoint["optimizer"], parameters, mesh)
     return result
 
 
 def _part(value: Any, own: torch.Tensor | None, mesh: DeviceMesh) -> Any:
-    if isinstance(own, DTensor) and isinstance(value, torch.Tensor) and not isinstance(value, DTensor) and value.shape == own.shape:
+    is_whole = isinstance(value, torch.Tensor) and not isinstance(value, DTensor)
+    if isinstance(own, DTensor) and is_whole and value.shape == own.shape:
         return distribute_tensor(value.to(own.device), mesh, [Shard(0)])
     return value
 
 
-def _optimizer_as_parts(state: Mapping[str, Any], parameters: Sequence[torch.Tensor], mesh: DeviceMesh) -> dict[str, Any]:
-    """An optimizer's state; the tensors in it that have a parameter's shape are spread like that."""
+def _optimizer_as_parts(
+    state: Mapping[str, Any], parameters: Sequence[torch.Tensor], mesh: DeviceMesh
+) -> dict[str, Any]:
+    """Shard the tensors of an optimizer's state that have the shape of a parameter."""
     if "param_groups" not in state:  # several optimizers by name
         return {name: _optimizer_as_parts(each, parameters, mesh) for name, each in state.items()}
     own = {tuple(parameter.shape): parameter for parameter in parameters}
-    states = {
-        index: {
-            name: _part(value, own.get(tuple(value.shape)) if isinstance(value, torch.Tensor) else None, mesh)
-            for name, value in values.items()
-        }
-        for index, values in state["state"].items()
-    }
+    states: dict[Any, dict[str, Any]] = {}
+    for index, values in state["state"].items():
+        states[index] = {}
+        for name, value in values.items():
+            parameter = own.get(tuple(value.shape)) if isinstance(value, torch.Tensor) else None
+            states[index][name] = _part(value, parameter, mesh)
     return {**state, "state": states}
 
 
@@ -106,6 +139,10 @@ def _precision(given: Any) -> MixedPrecisionPolicy:
         return MixedPrecisionPolicy()
     if given not in PRECISIONS:
         raise ConfigError(
-            f"strategy: mixed_precision must be one of {', '.join(PRECISIONS)}, got {given!r}{suggest(str(given), PRECISIONS)}"
+            f"mixed_precision must be one of {', '.join(PRECISIONS)}",
+            component="strategy",
+            parameter="mixed_precision",
+            value=given,
+            suggestion=suggest(str(given), PRECISIONS),
         )
     return MixedPrecisionPolicy(param_dtype=PRECISIONS[given], reduce_dtype=torch.float32)

@@ -1,4 +1,4 @@
-"""How a model is spread over processes: not at all, replicated (DDP), or sharded (FSDP2)."""
+"""Strategies for several ranks: a replicated model (DDP) or a sharded one (FSDP2)."""
 
 from __future__ import annotations
 
@@ -11,18 +11,24 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from hookline.dist.world import World
-from hookline.errors import ConfigError, suggest
+from hookline.errors import ConfigError, Suggestion, suggest
 
 Kind = Literal["single", "ddp", "fsdp"]
 KINDS = ("auto", "single", "ddp", "fsdp")
-DDP_OPTIONS = ("find_unused_parameters", "gradient_as_bucket_view", "static_graph", "bucket_cap_mb", "broadcast_buffers")
+DDP_OPTIONS = (
+    "find_unused_parameters",
+    "gradient_as_bucket_view",
+    "static_graph",
+    "bucket_cap_mb",
+    "broadcast_buffers",
+)
 FSDP_OPTIONS = ("wrap", "mixed_precision", "reshard_after_forward", "cpu_offload")
 DEFAULT_TIMEOUT = 90.0
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """What was chosen: its kind, its options, and after how many seconds a process that keeps the others waiting is reported."""
+    """A strategy, its options, and the watchdog's timeout in seconds."""
 
     kind: Kind = "single"
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -30,36 +36,45 @@ class Strategy:
 
 
 def choose_strategy(given: str | Mapping[str, Any], world: World) -> Strategy:
-    """The strategy from `auto`, a name, or a mapping with its name as `type` and options; ConfigError if it makes no sense."""
+    """Return the strategy for `auto`, a name, or a mapping with the name as `type` and options."""
+    about: dict[str, Any] = {"component": "strategy"}
     options: dict[str, Any] = {"type": given} if isinstance(given, str) else dict(given)
-    kind, timeout = options.pop("type", "auto"), options.pop("timeout", DEFAULT_TIMEOUT)
+    kind = options.pop("type", "auto")
+    timeout = options.pop("timeout", DEFAULT_TIMEOUT)
     if kind not in KINDS:
-        raise ConfigError(f"strategy must be one of {', '.join(KINDS)}, got {kind!r}{suggest(str(kind), KINDS)}")
+        message = f"must be one of {', '.join(KINDS)}"
+        raise ConfigError(message, value=kind, suggestion=suggest(str(kind), KINDS), **about)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
-        raise ConfigError(f"strategy: timeout must be a number of seconds above 0, got {timeout!r}")
+        about["parameter"] = "timeout"
+        raise ConfigError("timeout must be a number of seconds above 0", value=timeout, **about)
     if kind == "single" and world.size > 1:
-        raise ConfigError(f"strategy is 'single', but this is one of {world.size} processes: leave it out, or start only one")
+        advice = Suggestion(advice="leave it out, or start only one process")
+        message = f"is 'single', but this is one of {world.size} processes"
+        raise ConfigError(message, suggestion=advice, **about)
     known = FSDP_OPTIONS if kind == "fsdp" else DDP_OPTIONS
     for name in options:
         if name not in known:
-            raise ConfigError(f"strategy: {kind} has no option {name!r}{suggest(name, (*known, 'timeout'))}")
+            about |= {"parameter": name, "suggestion": suggest(name, (*known, "timeout"))}
+            raise ConfigError(f"{kind} has no option {name!r}", **about)
     if world.size == 1:
-        return Strategy("single", {}, float(timeout))  # the options wait for a day with more processes
+        return Strategy("single", {}, float(timeout))  # the options are for several ranks
     return Strategy("ddp" if kind == "auto" else kind, options, float(timeout))
 
 
 class Method(nn.Module):
-    """A model whose call is one of its methods: DDP follows calls only."""
+    """A module that calls a method of a model: DDP only follows calls of a module."""
 
     def __init__(self, model: nn.Module, method: str) -> None:
         super().__init__()
-        self.model, self._method = model, method
+        self.model = model
+        self._method = method
 
     def forward(self, *args: Any) -> Any:
         return getattr(self.model, self._method)(*args)
 
 
 def replicate(model: nn.Module, method: str | None, strategy: Strategy) -> DistributedDataParallel:
-    """The model under DDP, which gives all processes the main one's weights and averages gradients; `method` is what is called."""
+    """Return the model under DDP; its call is the model's `method`, or its forward."""
     devices = [torch.cuda.current_device()] if next(model.parameters()).is_cuda else None
-    return DistributedDataParallel(model if method is None else Method(model, method), device_ids=devices, **strategy.options)
+    module = model if method is None else Method(model, method)
+    return DistributedDataParallel(module, device_ids=devices, **strategy.options)

@@ -1,16 +1,17 @@
-"""The engine: sites, hooks, dispatch, seams, loops and the runner."""
+"""The engine: sites, hooks, requests, the loop and the runner."""
 
-from hookline.engine.dispatch import Sites
-from hookline.engine.environment import seed_everything
-from hookline.engine.hook import HOOKS, BaseHook, state
-from hookline.engine.metrics import Metric, Metrics
-from hookline.engine.priority import Priority, get_priority
-from hookline.engine.run import Interrupted
+from hookline.engine.hook import HOOKS, BaseHook, HookRegistry, state
+from hookline.engine.manager import HookOrConfig
+from hookline.engine.requests import StopReason
 from hookline.engine.runner import BaseRunner
-from hookline.engine.sites import SITE_NAMES, SITES, Site
+from hookline.engine.session import Interrupted
+from hookline.engine.sites import SITE_NAMES, SITES
+from hookline.metrics.base import Metric
+from hookline.metrics.results import Metrics
+from hookline.priority import Priority, get_priority
+from hookline.rng import seed_everything
 
 Hook = BaseHook
-HookRegistry = HOOKS
 
 __all__ = [
     "HOOKS",
@@ -19,13 +20,13 @@ __all__ = [
     "BaseHook",
     "BaseRunner",
     "Hook",
+    "HookOrConfig",
     "HookRegistry",
     "Interrupted",
     "Metric",
     "Metrics",
     "Priority",
-    "Site",
-    "Sites",
+    "StopReason",
     "get_priority",
     "seed_everything",
     "state",

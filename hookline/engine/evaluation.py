@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from hookline.batches import count_targets, move_each
+from hookline.diagnosis import describe_shapes
 from hookline.dist import World
-from hookline.engine.judging import Judging
-from hookline.engine.metrics import MeanLoss, Metric, Metrics, as_numbers, batch_size
-from hookline.engine.shares import gather_in_order, mean_over, shared, syncs_itself
-from hookline.engine.step import compared
-from hookline.errors import HooklineError, add_note
+from hookline.dist.gather import gather_in_order, is_sharded, mean_over_ranks, syncs_itself
+from hookline.errors import ConfigError, HooklineError, add_note
+from hookline.metrics.base import Metric
+from hookline.metrics.mean_loss import MeanLoss, as_numbers
+from hookline.metrics.results import Metrics
 from hookline.signature import parameters
+from hookline.step import make_step
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -25,160 +28,211 @@ TestFunction = Callable[[torch.nn.Module, Any], Any]
 
 
 @dataclass
-class Evaluation(Judging):
-    """How a runner evaluates; hooks may set it."""
+class Evaluation:
+    """How a runner evaluates. Hooks may change it.
 
-    test_fn: TestFunction | None = None  # takes the model and a loader, instead of our own pass over the batches
-    efficient_test: bool = False  # keep no predictions, even for a data set that judges them itself (`evaluate`)
-    sync_buffers: bool = True  # of several processes: all evaluate with the main one's batch norm statistics
-    set_name: str = ""  # of several sets, the one that is being evaluated
-    _undo: ExitStack = field(default_factory=ExitStack, repr=False)
+    Args:
+        metrics: Metrics by name.
+        test_fn: Takes the model and a loader, in place of the pass over the batches.
+        efficient_test: Do not keep predictions for a dataset that has `evaluate`.
+        sync_buffers: Evaluate with rank 0's buffers, such as batch norm statistics, on all ranks.
+        set_name: The set that is being evaluated, if there are several.
+    """
 
-    def undo_with(self, function: Callable[[], object]) -> None:
-        """Have a function called when the evaluation that runs now is over, also by an error, before anyone else is told."""
-        self._undo.callback(function)
+    metrics: Mapping[str, Metric] = field(default_factory=dict)
+    test_fn: TestFunction | None = None
+    efficient_test: bool = False
+    sync_buffers: bool = True
+    set_name: str = ""
+    _at_end: ExitStack = field(default_factory=ExitStack, repr=False)
 
-    def names(self, runner: BaseRunner) -> list[str] | None:
-        """The names that a validation will give; None where only the validation can tell, or there is none."""
+    def on_end(self, function: Callable[[], object]) -> None:
+        """Call a function when the current evaluation ends, even if it fails."""
+        self._at_end.callback(function)
+
+    def begin(self, runner: BaseRunner) -> ExitStack:
+        """Return the context of an evaluation: it restores modes, batch and outputs."""
+        self._at_end = ExitStack()
+        self._at_end.enter_context(runner.events.evaluation_scope())
+        batch = runner.batch
+        outputs = runner.outputs
+        batch_idx = runner.batch_idx
+        modes = [(module, module.training) for module in runner.model.modules()]
+
+        def restore() -> None:
+            for module, training in modes:
+                module.training = training
+            runner.batch = batch
+            runner.outputs = outputs
+            runner.batch_idx = batch_idx
+
+        self._at_end.callback(restore)
+        return self._at_end
+
+    def run(self, runner: BaseRunner, mode: Mode) -> None:
+        """Evaluate, because a hook requested it."""
+        evaluate(runner, mode)
+
+    def expected_metrics(self, runner: BaseRunner) -> list[str] | None:
+        """Return the names that a validation will give; None if only the validation can show."""
         loaders = named_loaders(runner.val_loader)
-        judged = not self.efficient_test and any(_judge(loader) for loader in loaders.values())
-        if not loaders or judged or self.test_fn is not None or any(isinstance(each, Mapping) for each in runner.metric_objects.values()):
+        if not loaders or self.test_fn is not None:
             return None
-        return [_full_name(name, key, "val") for name in loaders for key in (*runner.metric_objects, "val_loss")]
+        if not self.efficient_test and any(_evaluator_of(each) for each in loaders.values()):
+            return None
+        if any(isinstance(each, Mapping) for each in self.metrics.values()):
+            return None
+        keys = (*self.metrics, "val_loss")
+        return [_full_name(name, key, "val") for name in loaders for key in keys]
 
 
 def evaluate(runner: BaseRunner, mode: Mode) -> Metrics:
-    """One pass over the validation or test data; training mode, batch and outputs are as before when it is over."""
-    sites = runner.sites
-    with ExitStack() as runner.evaluation._undo, runner.events.evaluating():
-        runner.evaluation.undo_with(_keeping(runner))
-        for call in sites.before_val if mode == "val" else sites.before_test:
-            call(runner)
+    """Evaluate on the validation or test data; return the metrics."""
+    with runner.evaluation.begin(runner):
+        runner.call_hook(f"before_{mode}")
         runner.model.eval()
         with torch.no_grad():
-            metrics = _epoch(runner, mode)
-    for call in sites.after_val if mode == "val" else sites.after_test:
-        call(runner)
-    return metrics
+            runner.call_hook(f"before_{mode}_epoch")
+            runner.metrics = _measure_all(runner, mode)
+            runner.call_hook(f"after_{mode}_epoch")
+    if mode == "val":
+        runner.best.update(runner.metrics, runner.epoch, runner.iter)
+        runner.best.warn_about_missing(runner.metrics)
+    runner.call_hook(f"after_{mode}")
+    return runner.metrics
 
 
 def named_loaders(loader: Any) -> dict[str, Any]:
-    """Loaders by name; a single one has the name ""."""
+    """Return loaders by name; a single one has the name ""."""
     if loader is None:
         return {}
     return dict(loader) if isinstance(loader, Mapping) else {"": loader}
 
 
-def _keeping(runner: BaseRunner) -> Callable[[], None]:
-    """A function that puts back what an evaluation changes in the runner."""
-    before = runner.batch, runner.outputs, runner.batch_idx
-    modes = [(module, module.training) for module in runner.model.modules()]
-
-    def put_back() -> None:
-        for module, training in modes:
-            module.training = training
-        runner.batch, runner.outputs, runner.batch_idx = before
-
-    return put_back
-
-
-def _epoch(runner: BaseRunner, mode: Mode) -> Metrics:
-    sites, loaders = runner.sites, named_loaders(runner.val_loader if mode == "val" else runner.test_loader)
+def _measure_all(runner: BaseRunner, mode: Mode) -> Metrics:
+    loaders = named_loaders(runner.val_loader if mode == "val" else runner.test_loader)
     if not loaders:
         raise HooklineError(f"there is no {mode}_loader to evaluate on")
-    for call in sites.before_val_epoch if mode == "val" else sites.before_test_epoch:
-        call(runner)
-    results: dict[str, float] = {}
     if runner.evaluation.sync_buffers:
         runner.world.broadcast_buffers(runner.model.buffers())
+    results: dict[str, float] = {}
     for name, loader in loaders.items():
         runner.evaluation.set_name = name
-        measured = as_numbers(_measure(runner, mode, loader))
-        results.update({_full_name(name, key, mode): value for key, value in measured.items()})
-    runner.metrics = Metrics(results)
-    for call in sites.after_val_epoch if mode == "val" else sites.after_test_epoch:
-        call(runner)
-    if mode == "val":
-        runner.evaluation.tell_missing(runner)
-    return runner.metrics
+        for key, value in as_numbers(_measure(runner, mode, loader)).items():
+            results[_full_name(name, key, mode)] = value
+    return Metrics(results)
 
 
 def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str, Any]:
-    """Everything that is measured on one loader."""
-    options, judge = runner.evaluation, _judge(loader)
+    """Return everything that is measured on one loader."""
+    options = runner.evaluation
+    evaluator = _evaluator_of(loader)
     if options.test_fn is not None:
         results = options.test_fn(runner.model, loader)
-        if not isinstance(results, Mapping) and shared(loader):
+        if not isinstance(results, Mapping) and is_sharded(loader):
             results = gather_in_order([list(results)], loader, runner.world)
-        return _judged(results, judge, runner)
-    metrics, mean_loss, samples = list(runner.metric_objects.values()), MeanLoss(), 0
-    kept: list[Any] | None = None if judge is None or options.efficient_test else []
-    for metric in metrics:
+        return _as_metrics(results, evaluator, runner)
+    kept: list[Any] | None = None
+    if evaluator is not None and not options.efficient_test:
+        kept = []
+    mean_loss = MeanLoss()
+    samples = _pass_over_batches(runner, mode, loader, mean_loss, kept)
+    ranks = runner.world if is_sharded(loader) else World()
+    results = {}
+    for name, metric in runner.evaluation.metrics.items():
+        value = metric.compute()
+        results[name] = value if syncs_itself(metric) else mean_over_ranks(ranks, value, samples)
+    if kept is not None:
+        results.update(_as_metrics(gather_in_order(kept, loader, ranks), evaluator, runner))
+    results.update(mean_loss.compute(f"{mode}_loss", ranks))
+    return results
+
+
+def _pass_over_batches(
+    runner: BaseRunner,
+    mode: Mode,
+    loader: Iterable[Any],
+    mean_loss: MeanLoss,
+    kept: list[Any] | None,
+) -> int:
+    """Run the model over all batches and update the metrics; return the number of samples."""
+    samples = 0
+    before, after = f"before_{mode}_iter", f"after_{mode}_iter"
+    step = make_step(runner.model, f"{mode}_step", runner.loss_fn, runner.optimizer)
+    for metric in runner.evaluation.metrics.values():
         metric.reset()
-    sites, step, is_val = runner.sites, runner.evaluation_step(mode), mode == "val"
-    for index, batch in enumerate(runner.on_device(loader)):
-        runner.batch_idx, runner.batch = index, batch
-        for call in sites.before_val_iter if is_val else sites.before_test_iter:
+    for index, batch in enumerate(move_each(loader, runner.device)):
+        runner.batch_idx = index
+        runner.batch = batch
+        for call in runner.sites.calls(before):
             call(runner)
         runner.outputs = outputs = step(runner.batch)
         mean_loss.update(outputs)
-        samples += batch_size(outputs.get("targets"))
-        try:
-            for metric in metrics:
+        samples += count_targets(outputs.get("targets"))
+        for name, metric in runner.evaluation.metrics.items():
+            try:
                 metric.update(outputs["predictions"], outputs["targets"])
-        except Exception as error:
-            _explain(error, runner, mode, metric)
-            raise
+            except Exception as error:
+                _explain_failure(error, runner, mode, name)
+                raise
         if kept is not None:
             predictions = outputs["predictions"]
-            kept.append(list(predictions.detach().cpu() if isinstance(predictions, torch.Tensor) else predictions))
-        for call in sites.after_val_iter if is_val else sites.after_test_iter:
+            if isinstance(predictions, torch.Tensor):
+                predictions = predictions.detach().cpu()
+            kept.append(list(predictions))
+        for call in runner.sites.calls(after):
             call(runner)
-    shares = runner.world if shared(loader) else World()
-    results = {name: _compute(metric, samples, shares) for name, metric in runner.metric_objects.items()}
-    own = {} if kept is None else _judged(gather_in_order(kept, loader, shares), judge, runner)
-    return {**results, **own, **mean_loss.compute(f"{mode}_loss", shares)}
+    return samples
 
 
-def _explain(error: Exception, runner: BaseRunner, mode: Mode, metric: Metric) -> None:
-    """Tell what a metric that failed was to measure."""
-    name = next(name for name, other in runner.metric_objects.items() if other is metric)
-    predictions, targets = runner.outputs["predictions"], runner.outputs["targets"]
-    missing = [key for key, value in (("predictions", predictions), ("targets", targets)) if value is None]
+def _explain_failure(error: Exception, runner: BaseRunner, mode: Mode, metric: str) -> None:
+    """Add a note with the input of a failed metric; raise if it had no input."""
+    predictions = runner.outputs["predictions"]
+    targets = runner.outputs["targets"]
+    missing = []
+    if predictions is None:
+        missing.append("'predictions'")
+    if targets is None:
+        missing.append("'targets'")
     if not missing:
-        add_note(error, f"hookline: the metric {name!r} got {compared(predictions, targets)}")
+        got = describe_shapes(predictions, targets)
+        located: Exception = error
+        if isinstance(error, ConfigError):
+            located = runner.locate_error(runner.evaluation.metrics[metric], error)
+        add_note(located, f"hookline: the metric {metric!r} got {got}")
+        if located is not error:
+            raise located from error
         return
-    own = next((step for step in (f"{mode}_step", "val_step") if hasattr(runner.model, step)), None)
-    both = "'predictions' and 'targets'"
+    steps = [step for step in (f"{mode}_step", "val_step") if hasattr(runner.model, step)]
+    who = steps[0] if steps else "the model"
+    advice = "return both from it" if steps else "give the model a val_step that returns both"
     raise HooklineError(
-        f"{own or 'the model'} gave no {' and no '.join(map(repr, missing))} to measure {name!r} with: "
-        f"{f'return {both}' if own else f'give the model a val_step that returns {both}'}, or set metrics to []"
+        f"{who} returned no {' and no '.join(missing)} to measure {metric!r} with: {advice}, or "
+        "set metrics to []"
     ) from error
 
 
-def _compute(metric: Metric, samples: int, world: World) -> Any:
-    value = metric.compute()
-    return value if syncs_itself(metric) else mean_over(world, value, samples)
-
-
 def _full_name(loader: str, key: str, mode: Mode) -> str:
-    """`accuracy`, or `clean/accuracy` of the loader `clean`; its `val_loss` is `clean/loss`."""
+    """Return `accuracy`, or `clean/accuracy` for the loader `clean`."""
     return f"{loader}/{key.removeprefix(f'{mode}_')}" if loader else key
 
 
-def _judge(loader: Any) -> Callable[..., Any] | None:
-    """The `evaluate(predictions)` of a loader's data set, if it has one."""
-    judge = getattr(getattr(loader, "dataset", None), "evaluate", None)
-    return judge if callable(judge) else None
+def _evaluator_of(loader: Any) -> Callable[..., Any] | None:
+    """Return the `evaluate(predictions)` method of a loader's dataset, if it has one."""
+    evaluator = getattr(getattr(loader, "dataset", None), "evaluate", None)
+    return evaluator if callable(evaluator) else None
 
 
-def _judged(results: Any, judge: Callable[..., Any] | None, runner: BaseRunner) -> dict[str, Any]:
-    """Metrics from what a test function returned, or from the predictions that the data set itself is to judge."""
-    if not isinstance(results, Mapping) and judge is not None:
-        results = judge(results, **({"logger": runner.logger} if "logger" in parameters(judge).known else {}))
+def _as_metrics(
+    results: Any, evaluator: Callable[..., Any] | None, runner: BaseRunner
+) -> dict[str, Any]:
+    """Return metrics by name, computed by the dataset if `results` are predictions."""
+    if not isinstance(results, Mapping) and evaluator is not None:
+        takes_logger = "logger" in parameters(evaluator).known
+        results = evaluator(results, **({"logger": runner.logger} if takes_logger else {}))
     if not isinstance(results, Mapping):
         raise HooklineError(
-            f"an evaluation must give metrics by name, got {type(results).__name__}: let test_fn return a dict, "
-            f"or give the data set an evaluate(predictions) that does"
+            f"an evaluation must return metrics by name, got {type(results).__name__}: return a "
+            "dict from test_fn, or give the dataset an evaluate(predictions) that does"
         )
     return dict(results)

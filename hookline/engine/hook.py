@@ -1,244 +1,291 @@
-"""The base of all hooks, and the registry that builds them from a config."""
+"""The base class of hooks, and the registry that builds them from a config."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
+import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
-from hookline.engine.adapters import adapt, adapter_for, adapter_of
-from hookline.engine.priority import Priority, get_priority
-from hookline.engine.sites import SITE_NAMES
-from hookline.errors import Problem, suggest
+from hookline.adapters import adapt, find_adapter, load_adapter
+from hookline.engine.sites import SITE_NAMES, SiteMethods
+from hookline.errors import ConfigError, Problem
+from hookline.intervals import is_due
+from hookline.priority import Priority, get_priority
 from hookline.registry import Registry
-from hookline.signature import fits, parameters
+from hookline.signature import Parameters, fits, parameters
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
 
+T = TypeVar("T")
+
+
+@overload
+def state(default: T) -> T: ...
+
+
+@overload
+def state(*, default_factory: Callable[[], T]) -> T: ...
+
 
 def state(default: Any = dataclasses.MISSING, *, default_factory: Any = dataclasses.MISSING) -> Any:
-    """A dataclass field that is not configured but kept: it goes into the checkpoint and comes back on resume."""
+    """Declare a dataclass field that is saved in the checkpoint and restored on resume.
+
+    It is not a parameter of the hook.
+
+    Args:
+        default: The first value; each hook gets its own copy of a list, dict or set.
+        default_factory: Makes the first value, in place of `default`.
+    """
     if isinstance(default, (list, dict, set)):
         template = default
-        default, default_factory = dataclasses.MISSING, lambda: copy.deepcopy(template)
-    return dataclasses.field(default=default, default_factory=default_factory, init=False, repr=False, metadata={"state": True})
+        default = dataclasses.MISSING
+        default_factory = lambda: copy.deepcopy(template)  # noqa: E731
+    return dataclasses.field(
+        default=default,
+        default_factory=default_factory,
+        init=False,
+        repr=False,
+        metadata={"state": True},
+    )
 
 
-class BaseHook:
-    """Behaviour that is added to a run: methods named after sites (see `hookline.engine.sites` for the loop).
+@dataclasses.dataclass(kw_only=True, init=False, repr=False, eq=False)
+class BaseHook(SiteMethods):
+    """Behavior that is added to a run, in methods named after sites.
 
-    A method gets `runner`, or whatever it names instead: `def after_epoch(self, epoch, model, metrics)`. Most hooks are
-    dataclasses, whose fields are their configuration and whose `state(...)` fields survive a resume; a plain class with
-    an `__init__` of its own, which need not call `super().__init__()`, is as good.
+    Most hooks are dataclasses: their fields are their parameters, and `state(...)` fields survive a
+    resume. A plain class with its own `__init__`, which need not call `super().__init__()`, works
+    as well.
+
+    Args:
+        name: Unique in a runner; the class name, numbered if needed, by default.
+        priority: A number from 0 to 100 or a name; the smaller, the further outside.
+        frequency: Call the hook every so many iterations, or epochs if it has no site in an
+            iteration.
     """
 
+    name: str = ""
     priority: int | str | Priority = Priority.NORMAL
-    name: str = ""  # unique in a runner; given at registration if empty
-    runner: BaseRunner = None  # type: ignore[assignment]  # set at registration
-    frequency: int = 1  # every how many iterations (epochs, for a hook without per-iteration sites) it is called
-    ranks: ClassVar[str] = "all"  # where it runs in a distributed job: "all", "main" or "collective"
-    site_aliases: ClassVar[Mapping[str, str]] = {}  # other names of sites under which this class has its methods
-    extra_sites: ClassVar[tuple[str, ...]] = ()  # sites of a custom loop, called by `runner.call_hook(name)`
+    frequency: int = 1
 
-    def before_run(self, runner: BaseRunner) -> None: ...
-    def after_run(self, runner: BaseRunner) -> None: ...
-    def before_train(self, runner: BaseRunner) -> None: ...
-    def after_train(self, runner: BaseRunner) -> None: ...
-    def before_epoch(self, runner: BaseRunner) -> None: ...
-    def after_epoch(self, runner: BaseRunner) -> None: ...
-    def before_train_epoch(self, runner: BaseRunner) -> None: ...
-    def after_train_epoch(self, runner: BaseRunner) -> None: ...
-    def before_train_iter(self, runner: BaseRunner) -> None: ...
-    def after_forward(self, runner: BaseRunner) -> None: ...
-    def after_backward(self, runner: BaseRunner) -> None: ...
-    def after_optimizer_step(self, runner: BaseRunner) -> None: ...
-    def after_train_iter(self, runner: BaseRunner) -> None: ...
-    def before_val(self, runner: BaseRunner) -> None: ...
-    def after_val(self, runner: BaseRunner) -> None: ...
-    def before_val_epoch(self, runner: BaseRunner) -> None: ...
-    def after_val_epoch(self, runner: BaseRunner) -> None: ...
-    def before_val_iter(self, runner: BaseRunner) -> None: ...
-    def after_val_iter(self, runner: BaseRunner) -> None: ...
-    def before_test(self, runner: BaseRunner) -> None: ...
-    def after_test(self, runner: BaseRunner) -> None: ...
-    def before_test_epoch(self, runner: BaseRunner) -> None: ...
-    def after_test_epoch(self, runner: BaseRunner) -> None: ...
-    def before_test_iter(self, runner: BaseRunner) -> None: ...
-    def after_test_iter(self, runner: BaseRunner) -> None: ...
-    def before_save_checkpoint(self, runner: BaseRunner) -> None: ...
-    def after_save_checkpoint(self, runner: BaseRunner) -> None: ...
-    def after_load_checkpoint(self, runner: BaseRunner) -> None: ...
-    def on_exception(self, runner: BaseRunner) -> None: ...
-    def cleanup(self, runner: BaseRunner) -> None: ...
+    ranks: ClassVar[str] = "all"  # where it runs in a distributed job: all, main or collective
+    site_aliases: ClassVar[Mapping[str, str]] = {}  # other names of its methods, and their sites
+    adds_metrics: ClassVar[bool] = True  # whether its validation sites may add to `metrics`
+    steps_schedulers: ClassVar[bool] = False  # whether it steps `runner.scheduler`
+    extra_sites: ClassVar[tuple[str, ...]] = ()  # sites that a custom loop calls by name
+    _runner: ClassVar[Any] = None
+    _disabled_sites: ClassVar[frozenset[str]] = frozenset()
 
-    # When: all of these are for `after_*` sites, where the current iteration or epoch is not counted yet.
+    def __init__(
+        self,
+        *,
+        name: str | None = None,
+        priority: int | str | Priority | None = None,
+        frequency: int | None = None,
+    ) -> None:
+        given = {"name": name, "priority": priority, "frequency": frequency}
+        for key, value in given.items():
+            if value is not None:
+                setattr(self, key, value)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Let a dataclass use a class attribute such as `priority = "LOW"` as its default.
+
+        `@dataclass` only looks at annotated attributes, so the annotation is added here.
+        """
+        super().__init_subclass__(**options)
+        own = inspect.get_annotations(cls)
+        for name in HookRegistry.COMMON:
+            if name in vars(cls) and name not in own:
+                if dataclasses.KW_ONLY not in own.values():
+                    own["_"] = dataclasses.KW_ONLY
+                own[name] = BaseHook.__annotations__[name]
+        cls.__annotations__ = own
+
+    @property
+    def runner(self) -> BaseRunner:
+        """The runner that the hook is registered with."""
+        return self._runner  # type: ignore[no-any-return]
+
+    @runner.setter
+    def runner(self, runner: BaseRunner | None) -> None:
+        self._runner = runner  # type: ignore[misc]
+
+    # These are for `after_*` sites, where the current iteration or epoch is not counted yet.
 
     def every_n_epochs(self, runner: BaseRunner, n: int, start: int = 0) -> bool:
-        return n > 0 and runner.epoch + 1 >= start and (runner.epoch + 1 - start) % n == 0
+        """Return whether every n-th epoch, counted from `start`, is ending."""
+        return is_due(runner.epoch + 1, n, start)
 
     def every_n_iters(self, runner: BaseRunner, n: int, start: int = 0) -> bool:
-        return n > 0 and runner.iter + 1 >= start and (runner.iter + 1 - start) % n == 0
+        """Return whether every n-th iteration, counted from `start`, is ending."""
+        return is_due(runner.iter + 1, n, start)
 
     every_n_train_iters = every_n_iters
 
     def every_n_inner_iters(self, runner: BaseRunner, n: int) -> bool:
-        return n > 0 and (runner.batch_idx + 1) % n == 0
+        """Return whether every n-th iteration of its epoch is ending."""
+        return is_due(runner.batch_idx + 1, n)
 
     def end_of_epoch(self, runner: BaseRunner) -> bool:
+        """Return whether the epoch's last iteration is ending, if its length is known."""
         return runner.epoch_length is not None and runner.inner_iter + 1 == runner.epoch_length
 
     def is_last_epoch(self, runner: BaseRunner) -> bool:
+        """Return whether the last epoch is ending."""
         return runner.max_epochs is not None and runner.epoch + 1 >= runner.max_epochs
 
     is_last_train_epoch = is_last_epoch
 
     def is_last_iter(self, runner: BaseRunner) -> bool:
+        """Return whether the last iteration is ending."""
         return runner.max_iters is not None and runner.iter + 1 >= runner.max_iters
 
     is_last_train_iter = is_last_iter
 
     def should_trigger(self, step: int) -> bool:
-        """Whether the hook is due at a step (or epoch, see `frequency`); override it for rules of your own."""
+        """Return whether the hook runs at a step (or epoch, see `frequency`)."""
         return step % self.frequency == 0
 
     def get_triggered_stages(self) -> list[str]:
-        """The sites at which this hook does something, in the order of a run."""
+        """Return the sites at which this hook does something, in the order of a run."""
         return [site for site in SITE_NAMES if self.site_method(site) is not None]
 
     def site_method(self, site: str) -> Callable[..., Any] | None:
-        """The hook's own method for a site, None if it leaves the site alone."""
-        for name in (site, *(alias for alias, target in self.site_aliases.items() if target == site)):
+        """Return the hook's own method for a site, or None if it has none."""
+        if site in self._disabled_sites:
+            return None
+        aliases = [alias for alias, target in self.site_aliases.items() if target == site]
+        for name in (site, *aliases):
             method = getattr(self, name, None)
-            inherited = getattr(method, "__func__", None) is BaseHook.__dict__.get(name, method)
+            inherited = getattr(method, "__func__", None) is getattr(SiteMethods, name, method)
             if callable(method) and not inherited:
                 return method  # type: ignore[no-any-return]
         return None
 
-    def leave_alone(self, *sites: str) -> None:
-        """Not even be called at sites that this instance, as it is configured, has nothing to do at."""
-        for site in sites:
-            self.__dict__[site] = None
+    def disable_sites(self, *sites: str) -> None:
+        """Never be called at sites where this instance, as configured, has nothing to do."""
+        self._disabled_sites |= frozenset(sites)  # type: ignore[misc]
 
     def get_service(self, name: str) -> Any:
-        """A service of the runner (`logger`, `model`, or one of your own), None if there is none of that name."""
-        return None if self.runner is None else self.runner.get_service(name)
+        """Return a service of the runner (`logger`, `model`, your own), or None."""
+        return None if self._runner is None else self._runner.get_service(name)
 
     def state_dict(self) -> dict[str, Any]:
-        """The values of the `state(...)` fields."""
+        """Return the values of the `state(...)` fields."""
         return {field.name: getattr(self, field.name) for field in _state_fields(self)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Put back what `state_dict` gave."""
+        """Restore the values that `state_dict` returned."""
         for field in _state_fields(self):
             if field.name in state:
-                setattr(self, field.name, copy.deepcopy(state[field.name]))  # what the hook changes is not the checkpoint's
+                # A copy: the hook may change its value, and the checkpoint must not change.
+                setattr(self, field.name, copy.deepcopy(state[field.name]))
 
 
-class RegistryOfHooks(Registry[BaseHook]):
-    """The registry of hooks: besides its own parameters every hook takes `name`, `priority` and `frequency`."""
+class HookRegistry(Registry[BaseHook]):
+    """The registry of hooks. Each hook also takes `name`, `priority` and `frequency`."""
 
-    COMMON: ClassVar[dict[str, type]] = {"name": str, "priority": object, "frequency": int}
+    COMMON: ClassVar[Mapping[str, type]] = {"name": str, "priority": object, "frequency": int}
 
-    def register(self, name: str | type | None = None, *, force: bool = False) -> Any:
-        """As every registry does; a dataclass takes what every hook does in Python too, and tells the nearest name of what it does not."""
-        if isinstance(name, type):  # used without parentheses
-            return self.register()(name)
-        decorate = super().register(name, force=force)
-        return lambda cls: decorate(_taking_common(cls))
-
-    def check(self, config: Mapping[str, Any], provided: frozenset[str] = frozenset()) -> list[Problem]:
-        return super().check(config, provided) + _check_common(str(config.get("type")), config)
+    def check(
+        self, config: Mapping[str, Any], provided: frozenset[str] = frozenset()
+    ) -> list[Problem]:
+        """Return the problems of a hook's config, without building the hook."""
+        common = {key: config[key] for key in self.COMMON if key in config}
+        return super().check(config, provided) + check_common(str(config.get("type")), common)
 
     def arguments(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        own = parameters(self.signature_of(self.get(config["type"]))).known
-        return {str(key): value for key, value in config.items() if key != "type" and (key in own or key not in self.COMMON)}
+        """Return the arguments for the class; common ones that it does not take come later."""
+        own = self.own_parameters(self.get(config["type"])).known
+        return {
+            str(key): value
+            for key, value in config.items()
+            if key != "type" and (key in own or key not in self.COMMON)
+        }
 
     def build(self, config: Mapping[str, Any] | BaseHook | str, **extra: Any) -> BaseHook:
-        """As every registry does; a callback of another framework, ready or named by its dotted path, is wrapped."""
+        """Build a hook; a callback of another framework, or its dotted path, is wrapped."""
         hook: BaseHook = adapt(super().build(config, **extra))
         if not isinstance(hook, BaseHook):
-            raise not_a_hook(hook)
+            raise hook_type_error(hook)
         if isinstance(config, Mapping):
             for key in self.COMMON:
                 if key in config:
                     setattr(hook, key, config[key])
         return hook
 
+    def own_parameters(self, cls: type[BaseHook]) -> Parameters:
+        """Return the parameters of a hook without those that every hook takes."""
+        target = self.signature_of(cls)
+        signature = parameters(target)
+        if target is not cls:
+            return signature  # `from_config` declares everything that it takes
+        fields = getattr(cls, "__dataclass_fields__", {})
+        own = {
+            name: parameter
+            for name, parameter in signature.known.items()
+            # A hook that declares one of them itself takes it by position, too.
+            if name not in self.COMMON or name not in fields or not fields[name].kw_only
+        }
+        return signature._replace(known=own)
+
     def signature_of(self, cls: type[BaseHook]) -> Callable[..., Any]:
+        """Return the callable whose parameters a config gives."""
         return getattr(cls, "from_config", cls) if issubclass(cls, BaseHook) else cls
 
     def construct(self, cls: type[BaseHook], arguments: dict[str, Any]) -> BaseHook:
+        """Make the hook from its checked arguments."""
         hook: BaseHook = self.signature_of(cls)(**arguments)
         return hook
 
     def _import(self, path: str) -> type[BaseHook]:
-        try:
-            adapter_for(path)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != path.partition(".")[0]:
-                raise  # the framework is there, and what it needs is not
+        load_adapter(path)
         return super()._import(path)
 
     def _checked(self, target: Any, path: str) -> type[BaseHook]:
-        if isinstance(target, type) and not issubclass(target, BaseHook) and adapter_of(target) is not None:
-            return target  # type: ignore[return-value]  # a hook is made of what it builds
+        is_class = isinstance(target, type)
+        if is_class and not issubclass(target, BaseHook) and find_adapter(target) is not None:
+            return target  # type: ignore[no-any-return]  # a callback, wrapped after it is built
         return super()._checked(target, path)
 
 
-def _check_common(label: str, given: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with the name, priority and frequency of a hook, as far as they are given."""
+def check_common(component: str, given: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of the name, priority and frequency of a hook."""
     problems = []
     if "priority" in given:
         try:
             get_priority(given["priority"])
         except (TypeError, ValueError) as error:
-            problems.append(Problem(f"{label}: {error}", ("priority",)))
-    for key, kind, wanted in (("name", str, "text"), ("frequency", int, "a whole number of at least 1")):
-        value: Any = given.get(key)
-        if key in given and (not fits(value, kind) or (key == "frequency" and value < 1)):
-            problems.append(Problem(f"{label}: {key!r} must be {wanted}, got {value!r}", (key,)))
+            problem = error.problems[0] if isinstance(error, ConfigError) else Problem(str(error))
+            about = {"path": ("priority",), "component": component, "parameter": "priority"}
+            problems.append(dataclasses.replace(problem, **about))  # type: ignore[arg-type]
+    wanted = {"name": "text", "frequency": "a whole number of at least 1"}
+    for key, expected in wanted.items():
+        if key not in given:
+            continue
+        value = given[key]
+        if not fits(value, HookRegistry.COMMON[key]) or (key == "frequency" and value < 1):
+            message = f"{key!r} must be {expected}"
+            problems.append(
+                Problem(message, (key,), component=component, parameter=key, value=value)
+            )
     return problems
 
 
-def _taking_common(cls: Any) -> Any:
-    """The class of a hook; the constructor that `@dataclass` wrote for it takes what is common to all hooks as well."""
-    made = vars(cls).get("__dataclass_params__")
-    if made is None or not made.init or hasattr(cls.__init__, "__wrapped__"):
-        return cls
-    make, code = cls.__init__, cls.__init__.__code__
-    own = set(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount])  # cheaper than a signature, for each class at import
-
-    @functools.wraps(make)
-    def init(self: BaseHook, *args: Any, **given: Any) -> None:
-        common = {key: given.pop(key) for key in RegistryOfHooks.COMMON if key in given and key not in own}
-        for name in given:
-            if name not in own:
-                raise TypeError(f"{cls.__name__}: unknown parameter {name!r}{suggest(name, {*own, *RegistryOfHooks.COMMON})}")
-        for problem in _check_common(cls.__name__, common):
-            raise ValueError(problem.message)
-        make(self, *args, **given)
-        for key, value in common.items():
-            setattr(self, key, value)
-
-    cls.__init__ = init
-    return cls
-
-
-def not_a_hook(given: object) -> TypeError:
-    """What to say of something that stands where a hook should."""
+def hook_type_error(given: object) -> TypeError:
+    """Return the error for something that is given in place of a hook."""
     if not isinstance(given, type):
-        return TypeError(f"a hook is an instance of BaseHook or a config with a 'type', got {given!r}")
+        return TypeError(f"a hook is a BaseHook or a config with a 'type', got {given!r}")
     arguments = ", ".join(f"{name}=…" for name in parameters(given).required())
     return TypeError(f"{given.__name__} is a class; pass an object: {given.__name__}({arguments})")
 
 
 def _state_fields(hook: BaseHook) -> list[dataclasses.Field[Any]]:
-    if not dataclasses.is_dataclass(hook):
-        return []
     return [field for field in dataclasses.fields(hook) if field.metadata.get("state")]
 
 
-HOOKS = RegistryOfHooks("hook", BaseHook, home="hookline.hooks")
+HOOKS = HookRegistry("hook", BaseHook, home="hookline.hooks")

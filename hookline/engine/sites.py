@@ -1,9 +1,10 @@
-"""All sites: the named moments of a run at which hooks are called.
+"""The sites: named moments of a run at which hooks are called.
 
-The loop, with every site in its place (a seam is where requests are honoured: validate, then save, then stop):
+The loop with every site in its place. A seam is where requests of hooks are handled: validate,
+then save, then stop.
 
     before_run
-    [after_load_checkpoint]                      when the run resumes
+    [after_load_checkpoint]              on resume
     before_train
     for each epoch:
         before_epoch
@@ -12,10 +13,10 @@ The loop, with every site in its place (a seam is where requests are honoured: v
             before_train_iter
             forward, loss
             after_forward
-            optimize                             backward, after_backward, step, after_optimizer_step
+            optimize                     backward, after_backward, step, after_optimizer_step
             after_train_iter
             iter += 1
-            -- seam --                           validation and saving (before_save_checkpoint, after_save_checkpoint), if asked for
+            -- seam --                   [before_save_checkpoint, after_save_checkpoint]
         after_train_epoch
         [before_val, before_val_epoch, (before_val_iter, after_val_iter)*, after_val_epoch, after_val]
         after_epoch
@@ -23,89 +24,131 @@ The loop, with every site in its place (a seam is where requests are honoured: v
         -- seam --
     after_train
     after_run
-    on_exception                                 only after an error, instead of the two above
-    cleanup                                      always, also after a failure
+    on_exception                         after an error, instead of the two above
+    cleanup                              always, also after a failure
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
-
-class Site(NamedTuple):
-    """A named moment of a run."""
-
-    name: str
-    meaning: str
-    owned: bool = False  # does the work, so exactly one hook may have it
-
-
-SITES = (
-    Site("before_run", "before anything else; open what must be open for the whole run"),
-    Site("after_load_checkpoint", "a checkpoint was loaded; `checkpoint` holds it"),
-    Site("before_train", "training is about to begin, resumed state is in place"),
-    Site("before_epoch", "before an epoch, training and validation together"),
-    Site("before_train_epoch", "before the epoch's first training batch"),
-    Site("before_train_iter", "a batch is there and may be replaced (`runner.batch`)"),
-    Site("after_forward", "outputs and loss are there; `runner.outputs['loss']` may be changed before backward"),
-    Site("optimize", "backward, clip, step, zero_grad; exactly one hook owns it", owned=True),
-    Site("after_backward", "gradients are complete and not yet used"),
-    Site("after_optimizer_step", "the parameters have just changed"),
-    Site("after_train_iter", "an iteration is over; ask here for validation, saving or stopping"),
-    Site("after_train_epoch", "the epoch's last training batch is done"),
-    Site("before_val", "before a validation, while the model is still in its training mode"),
-    Site("before_val_epoch", "before the first validation batch"),
-    Site("before_val_iter", "before a validation batch"),
-    Site("after_val_iter", "after a validation batch; `outputs` holds predictions"),
-    Site("after_val_epoch", "`metrics` holds the results of the validation"),
-    Site("after_val", "validation is over, the model is back in its training mode"),
-    Site("after_epoch", "the epoch is over, validation included; `epoch` still names it"),
-    Site("before_save_checkpoint", "the snapshot is taken; plain data may be added to `checkpoint`"),
-    Site("after_save_checkpoint", "the snapshot was handed to its writers"),
-    Site("after_train", "training is over: finished, or stopped by request"),
-    Site("before_test", "before a test"),
-    Site("before_test_epoch", "before the first test batch"),
-    Site("before_test_iter", "before a test batch"),
-    Site("after_test_iter", "after a test batch; `outputs` holds predictions"),
-    Site("after_test_epoch", "`metrics` holds the results of the test"),
-    Site("after_test", "the test is over"),
-    Site("after_run", "the run ended without an error"),
-    Site("on_exception", "the run failed; `exception` holds the error"),
-    Site("cleanup", "always runs last, also after a failure; release resources here"),
+OWNED = frozenset({"optimize"})  # exactly one hook may have such a site: it does the work
+PER_ITERATION = frozenset(
+    {
+        "before_train_iter",
+        "after_forward",
+        "after_backward",
+        "after_optimizer_step",
+        "after_train_iter",
+    }
 )
-
-SITE_NAMES = tuple(site.name for site in SITES)
-OWNED = frozenset(site.name for site in SITES if site.owned)
-PER_ITERATION = frozenset({"before_train_iter", "after_forward", "after_backward", "after_optimizer_step", "after_train_iter"})
 PER_EPOCH = frozenset({"before_epoch", "before_train_epoch", "after_train_epoch", "after_epoch"})
 
-# What the same moments are called elsewhere: so that an error can name ours.
-FOREIGN_NAMES = {
-    "before_training": "before_train",
-    "after_training": "after_train",
-    "before_step": "before_train_iter",
-    "after_step": "after_train_iter",
-    "before_iter": "before_train_iter",
-    "after_iter": "after_train_iter",
-    "on_train_begin": "before_train",
-    "on_train_start": "before_train",
-    "on_train_end": "after_train",
-    "on_fit_start": "before_run",
-    "on_fit_end": "after_run",
-    "on_epoch_begin": "before_epoch",
-    "on_epoch_end": "after_epoch",
-    "on_train_epoch_start": "before_train_epoch",
-    "on_train_epoch_end": "after_train_epoch",
-    "on_train_batch_start": "before_train_iter",
-    "on_train_batch_end": "after_train_iter",
-    "on_step_begin": "before_train_iter",
-    "on_step_end": "after_train_iter",
-    "on_after_backward": "after_backward",
-    "on_validation_start": "before_val",
-    "on_validation_end": "after_val",
-    "on_validation_epoch_end": "after_val_epoch",
-    "on_test_end": "after_test",
-    "on_save_checkpoint": "before_save_checkpoint",
-    "on_load_checkpoint": "after_load_checkpoint",
-    "teardown": "cleanup",
-}
+
+class SiteMethods:
+    """One method for each site, in the order of a run. A hook overrides those that it needs.
+
+    A method gets `runner`, or the arguments that it names instead: `def after_epoch(self, epoch,
+    metrics)`. The signatures below accept everything, so that no override is a type error.
+    """
+
+    def before_run(self, *args: Any, **kwargs: Any) -> None:
+        """Before anything else; open here what must be open for the whole run."""
+
+    def after_load_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        """A checkpoint was loaded; `checkpoint` holds it."""
+
+    def before_train(self, *args: Any, **kwargs: Any) -> None:
+        """Training is about to begin; resumed state is in place."""
+
+    def before_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """Before an epoch, training and validation together."""
+
+    def before_train_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """Before the epoch's first training batch."""
+
+    def before_train_iter(self, *args: Any, **kwargs: Any) -> None:
+        """A batch was loaded; a hook may replace `runner.batch`."""
+
+    def after_forward(self, *args: Any, **kwargs: Any) -> None:
+        """The loss is computed; a hook may change `runner.outputs["loss"]` before backward."""
+
+    def optimize(self, *args: Any, **kwargs: Any) -> None:
+        """Backward, clip, step and zero the gradients; exactly one hook owns this site."""
+
+    def after_backward(self, *args: Any, **kwargs: Any) -> None:
+        """Gradients are complete and not yet used; called by the owner of `optimize`."""
+
+    def after_optimizer_step(self, *args: Any, **kwargs: Any) -> None:
+        """The optimizer has just stepped; called by the owner of `optimize`."""
+
+    def after_train_iter(self, *args: Any, **kwargs: Any) -> None:
+        """An iteration is over; request validation, saving or stopping here."""
+
+    def after_train_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """The epoch's last training batch is done."""
+
+    def before_val(self, *args: Any, **kwargs: Any) -> None:
+        """Before a validation, while the model is still in training mode."""
+
+    def before_val_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """Before the first validation batch."""
+
+    def before_val_iter(self, *args: Any, **kwargs: Any) -> None:
+        """Before a validation batch."""
+
+    def after_val_iter(self, *args: Any, **kwargs: Any) -> None:
+        """After a validation batch; `outputs` holds the predictions."""
+
+    def after_val_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """`metrics` holds the results of the validation; a hook may add to them."""
+
+    def after_val(self, *args: Any, **kwargs: Any) -> None:
+        """The validation is over, the model is back in training mode and `best` is up to date."""
+
+    def after_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """The epoch is over, validation included; `epoch` still numbers it."""
+
+    def before_save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        """The state is captured; a hook may add plain data and tensors to `checkpoint`."""
+
+    def after_save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
+        """The checkpoint was handed to the writer."""
+
+    def after_train(self, *args: Any, **kwargs: Any) -> None:
+        """Training is over: finished, or stopped by request."""
+
+    def before_test(self, *args: Any, **kwargs: Any) -> None:
+        """Before a test."""
+
+    def before_test_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """Before the first test batch."""
+
+    def before_test_iter(self, *args: Any, **kwargs: Any) -> None:
+        """Before a test batch."""
+
+    def after_test_iter(self, *args: Any, **kwargs: Any) -> None:
+        """After a test batch; `outputs` holds the predictions."""
+
+    def after_test_epoch(self, *args: Any, **kwargs: Any) -> None:
+        """`metrics` holds the results of the test."""
+
+    def after_test(self, *args: Any, **kwargs: Any) -> None:
+        """The test is over."""
+
+    def after_run(self, *args: Any, **kwargs: Any) -> None:
+        """The run ended without an error."""
+
+    def on_exception(self, *args: Any, **kwargs: Any) -> None:
+        """The run failed; `exception` holds the error."""
+
+    def cleanup(self, *args: Any, **kwargs: Any) -> None:
+        """Always runs last, also after a failure; release resources here."""
+
+
+SITES = {
+    name: (method.__doc__ or "").strip()
+    for name, method in vars(SiteMethods).items()
+    if not name.startswith("_")
+}  # the meaning of each site by its name, in the order of a run
+SITE_NAMES = tuple(SITES)

@@ -1,4 +1,4 @@
-"""The one store for what is recorded, and the writers that read from it."""
+"""The store of recorded events, and the writers that read from it."""
 
 from hookline.events.storage import EventStorage, Record
 from hookline.events.writer import WRITERS, Writer

@@ -1,4 +1,4 @@
-"""What a tracker could not be given yet, on disk: it survives the process, and a resumed run delivers it."""
+"""Undelivered records of a tracker, on disk, so that a resumed run can deliver them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hookline.events.writer import Writer
 
 
 class Scalars(NamedTuple):
-    """One report."""
+    """The scalars of one report."""
 
     mode: str
     values: dict[str, float]
@@ -32,7 +32,7 @@ Job = Scalars | Config | Record
 
 
 def hand_over(job: Job, writer: Writer) -> None:
-    """Give a tracker one thing."""
+    """Pass one job to a tracker."""
     if isinstance(job, Scalars):
         writer.write_scalars(job.mode, job.values, iter=job.iter, epoch=job.epoch)
     elif isinstance(job, Config):
@@ -42,7 +42,7 @@ def hand_over(job: Job, writer: Writer) -> None:
 
 
 class Backlog:
-    """Jobs in their order, in a file that is there only as long as something is in it."""
+    """Jobs in order, in a file that exists only while it has entries."""
 
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class Backlog:
         self._file.append({"run": self._run_id, **_row(job)})
 
     def deliver(self, writer: Writer) -> int:
-        """Hand over all of it, oldest first; how much that was. What is left after a failure stays in the file."""
+        """Deliver all jobs, oldest first, and return their number; on a failure the rest stays."""
         if self._file is None:
             return 0
         rows = [row for row in self._file.rows() if row.get("run") == self._run_id]
@@ -74,20 +74,22 @@ class Backlog:
         return done
 
     def cut_after(self, iteration: int) -> None:
-        """Forget what a resumed run will report anew."""
+        """Drop the jobs after an iteration, which a resumed run will report again."""
         if self._file is not None:
             self._file.cut_after(iteration)
             self._forget_if_empty()
 
     def set_aside(self) -> None:
-        """Keep what belongs to an earlier run under another name."""
+        """Rename the file of an earlier run."""
         if self._file is not None:
             self._file.set_aside()
             self._forget_if_empty()
 
     def iterations(self) -> list[int]:
-        """The iterations of the reports that wait here."""
-        return [] if self._file is None else [row["iter"] for row in self._file.rows() if row.get("kind") == "scalars"]
+        """Return the iterations of the waiting reports."""
+        if self._file is None:
+            return []
+        return [row["iter"] for row in self._file.rows() if row.get("kind") == "scalars"]
 
     def __len__(self) -> int:
         return 0 if self._file is None else len(self._file.rows())
@@ -112,7 +114,12 @@ def _row(job: Job) -> dict[str, Any]:
 
 def _job(row: Mapping[str, Any]) -> Job:
     if row["kind"] == "scalars":
-        return Scalars(row["mode"], {name: float(value) for name, value in row["values"].items()}, row["iter"], row["epoch"])
+        return Scalars(
+            row["mode"],
+            {name: float(value) for name, value in row["values"].items()},
+            row["iter"],
+            row["epoch"],
+        )
     if row["kind"] == "config":
         return Config(row["values"], row["iter"])
     return from_row(row)

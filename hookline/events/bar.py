@@ -1,4 +1,4 @@
-"""The progress bar on a terminal. Its own thread reads the runner's counters, so an iteration pays nothing for it."""
+"""The progress bar on a terminal. Its thread reads the counters, so iterations pay nothing."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class ProgressBar(Progress):
-    """Epoch, bar, rate, remaining time, and the latest scalars."""
+    """A bar with the epoch, the rate, the remaining time and the latest scalars."""
 
     def __init__(self, run: RunProgress) -> None:
-        self._run = run  # first: rich renders while it is set up
+        self._run = run  # Set first: rich renders during its constructor.
         super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -35,19 +35,33 @@ class ProgressBar(Progress):
         self.start()
 
     def show(self, scalars: Mapping[str, float]) -> None:
-        """What stands behind the bar from now on."""
+        """Set the scalars behind the bar."""
         seconds = scalars.get("time", 0.0)
-        shown = {name: value for name, value in for_lines(scalars).items() if name not in SHOWN_LAST}
-        self.update(self._task, scalars=format_scalars(shown), rate=f"{1 / seconds:.0f} it/s" if seconds else "")
+        shown = {
+            name: value for name, value in for_lines(scalars).items() if name not in SHOWN_LAST
+        }
+        self.update(
+            self._task,
+            scalars=format_scalars(shown),
+            rate=f"{1 / seconds:.0f} it/s" if seconds else "",
+        )
 
     def get_renderables(self) -> Iterable[RenderableType]:
         run = self._run
         if self.tasks:
-            now, last = run.epoch + 1, run.max_epochs  # when all are over, none comes after the last
+            now = run.epoch + 1
+            last = run.max_epochs
             described = f"epoch {min(now, last)}/{last}" if last else f"epoch {now}"
             self.update(self._task, completed=run.iter, total=run.max_iters, description=described)
         yield from super().get_renderables()
 
     def handler(self) -> logging.Handler:
-        """A logging handler that prints above the bar."""
-        return RichHandler(console=self.console, show_time=False, show_level=False, show_path=False, markup=False, highlighter=None)
+        """Return a logging handler that prints above the bar."""
+        return RichHandler(
+            console=self.console,
+            show_time=False,
+            show_level=False,
+            show_path=False,
+            markup=False,
+            highlighter=None,
+        )

@@ -1,4 +1,4 @@
-"""The writers that come with the package; importing this registers them, and none of the libraries they write to."""
+"""Register the built-in writers, without importing the libraries that they write to."""
 
 from hookline.events.clearml import ClearMLWriter
 from hookline.events.console import ConsoleWriter

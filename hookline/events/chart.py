@@ -1,15 +1,17 @@
-"""Curves as text, for terminals and logs alike."""
+"""Curves as text, for terminals and logs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 MARKS = "●○+x*#%@"
-SHARED = "◆"  # where several curves come to lie, which would else hide each other
+SHARED = "◆"  # for a cell with points of several curves
 
 
-def text_chart(curves: Mapping[str, Sequence[tuple[float, float]]], width: int = 72, height: int = 14) -> str:
-    """Axes, a mark for each curve where it has points, one of its own where several have, and below them which mark is whose."""
+def text_chart(
+    curves: Mapping[str, Sequence[tuple[float, float]]], width: int = 72, height: int = 14
+) -> str:
+    """Draw curves with axes and a legend; each has its mark, and shared cells have another."""
     points = [point for curve in curves.values() for point in curve]
     if not points:
         return "nothing to draw"
@@ -22,13 +24,16 @@ def text_chart(curves: Mapping[str, Sequence[tuple[float, float]]], width: int =
             canvas[row][column] = mark if canvas[row][column] in (" ", mark) else SHARED
     labels = {0: f"{high:.4g}", height - 1: f"{low:.4g}"}
     margin = max(map(len, labels.values()))
-    lines = [f"{labels.get(index, ''):>{margin}} │{''.join(row)}".rstrip() for index, row in enumerate(canvas)]
+    lines = [
+        f"{labels.get(index, ''):>{margin}} │{''.join(row)}".rstrip()
+        for index, row in enumerate(canvas)
+    ]
     start, end = f"{left:g}", f"{right:g}"
     lines.append(f"{'':>{margin}} └{'─' * width}")
     lines.append(f"{'':>{margin}}  {start}{end:>{width - len(start)}}")
     legend = list(zip(_marks(len(curves)), curves, strict=True))
     if any(SHARED in row for row in canvas):
-        legend.append((SHARED, "several of them at once"))
+        legend.append((SHARED, "several curves"))
     lines += [f"{'':>{margin}}  {mark} {name}" for mark, name in legend]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""ClearML."""
+"""The writer for ClearML."""
 
 from __future__ import annotations
 
@@ -16,25 +16,44 @@ log = logging.getLogger("hookline")
 
 @WRITERS.register("clearml")
 class ClearMLWriter(Writer):
-    """Logs to a ClearML task, which is continued if its id is given; without an account or a server to an offline session."""
+    """Logs to a ClearML task, and to an offline session without an account or a server.
 
-    def __init__(self, project: str = "hookline", name: str = "run", task_id: str | None = None, offline: bool = False) -> None:
+    Args:
+        project: The project of the task.
+        name: The name of the task.
+        task_id: The task to continue.
+        offline: Whether to use no server.
+    """
+
+    def __init__(
+        self,
+        project: str = "hookline",
+        name: str = "run",
+        task_id: str | None = None,
+        offline: bool = False,
+    ) -> None:
         self._clearml = require("clearml", "clearml")
         self._offline = offline
         try:
             self._task = self._init(project, name, task_id)
-        except Exception as error:  # no account, no network, no server
+        except Exception as error:  # There is no account, network or server.
             if offline:
                 raise
-            log.warning("ClearML cannot be reached, the run is recorded offline: %s", mask_text(str(error).partition("\n")[0]))
+            log.warning(
+                "ClearML cannot be reached, the run is recorded offline: %s",
+                mask_text(str(error).partition("\n")[0]),
+            )
             self._offline = True
             self._task = self._init(project, name, None)
-        self._offline = bool(self._clearml.Task.is_offline())  # once it is, it stays so for the whole process
+        # Offline mode lasts for the whole process.
+        self._offline = bool(self._clearml.Task.is_offline())
         self.id = str(self._task.id)
         self._folder = self._task.get_offline_mode_folder() if self._offline else None
         self._log = self._task.get_logger()
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
         for name, value in scalars.items():
             series, _, title = tag(mode, name).partition("/")
             self._log.report_scalar(title, series, value=float(value), iteration=iter)
@@ -46,7 +65,9 @@ class ClearMLWriter(Writer):
             self._log.report_image(title, "image", iteration=record.iter, image=value)
         elif record.kind == "histogram":
             labels = [f"{edge:.4g}" for edge in value.edges[:-1]]
-            self._log.report_histogram(title, "counts", iteration=record.iter, values=value.counts, xlabels=labels)
+            self._log.report_histogram(
+                title, "counts", iteration=record.iter, values=value.counts, xlabels=labels
+            )
         elif record.kind == "text":
             self._log.report_text(f"{title}\n{value}", print_console=False)
         else:
@@ -56,7 +77,11 @@ class ClearMLWriter(Writer):
         self._task.connect_configuration(dict(config), name="config")
 
     def missing(self) -> str:
-        return f"the run is only on this disk, in {self._folder}.zip; Task.import_offline_session uploads it" if self._offline else ""
+        return (
+            f"the run is only on disk, in {self._folder}.zip; Task.import_offline_session uploads it"
+            if self._offline
+            else ""
+        )
 
     def close(self) -> None:
         if self.failed and not self._offline:
@@ -67,7 +92,8 @@ class ClearMLWriter(Writer):
         task = self._clearml.Task
         if self._offline:
             task.set_offline(True)
-        own = dict.fromkeys(("arg_parser", "frameworks", "streams"), False)  # what a run is made of it hears from us
+        # The hook reports the config and the records itself.
+        own = dict.fromkeys(("arg_parser", "frameworks", "streams"), False)
         return task.init(
             project_name=project,
             task_name=name,

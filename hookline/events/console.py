@@ -1,4 +1,4 @@
-"""Progress for people: a live bar on a terminal, plain lines elsewhere."""
+"""Progress on the console: a live bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hookline.events.writer import WRITERS, Writer
 
 
 class Progress(Protocol):
-    """How far a run is; the runner tells."""
+    """The counters of a run."""
 
     iter: int
     epoch: int
@@ -23,7 +23,7 @@ class Progress(Protocol):
 
 
 class PlainHandler(logging.StreamHandler[Any]):
-    """Lines to a stream; nobody reading them any more (`| head`) is no error."""
+    """A stream handler that ignores a closed pipe, as with `| head`."""
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], BrokenPipeError):
@@ -32,7 +32,7 @@ class PlainHandler(logging.StreamHandler[Any]):
 
 @WRITERS.register("console")
 class ConsoleWriter(Writer):
-    """Sends lines to the `hookline` logger and, on a terminal, keeps a progress bar below them."""
+    """Logs lines with the `hookline` logger and, on a terminal, shows a progress bar below."""
 
     def __init__(self, progress: Progress, by_epoch: bool = True, live: bool | None = None) -> None:
         self._progress = progress
@@ -43,11 +43,13 @@ class ConsoleWriter(Writer):
         if not (self._logger.handlers or logging.getLogger().handlers):
             self._attach(sys.stdout.isatty() if live is None else live)
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
         if mode == "train" and self._bar is not None:
-            self._bar.show(scalars)  # the bar tells it; lines would only push it down
+            self._bar.show(scalars)  # Lines would only push the bar down.
             return
-        if self._logger.isEnabledFor(logging.INFO):  # else the text would be made for nobody
+        if self._logger.isEnabledFor(logging.INFO):  # Formatting costs time.
             shown = format_scalars(for_lines(scalars) if mode == "train" else scalars)
             self._logger.info("%s  %s", self._position(mode, iter, epoch), shown)
 
@@ -65,11 +67,11 @@ class ConsoleWriter(Writer):
         if not self._by_epoch:
             return f"train  iter {finished}/{now.max_iters or '?'}"
         inside = now.inner_iter + finished - now.iter
-        inside = inside or now.epoch_length or 0  # the last one is over already
+        inside = inside or now.epoch_length or 0  # The last iteration of the epoch is over.
         return f"train  epoch {epoch}/{now.max_epochs or '?'}  {inside}/{now.epoch_length or '?'}"
 
     def _attach(self, live: bool) -> None:
-        """Show the lines ourselves, since nobody has configured logging."""
+        """Attach a handler, because the user has configured no logging."""
         if live:
             from hookline.events.bar import ProgressBar
 

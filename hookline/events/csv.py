@@ -1,4 +1,4 @@
-"""A table for spreadsheets: a row each time something is reported, a column for each scalar."""
+"""A CSV table with a row for each report and a column for each scalar."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from hookline.events.writer import WRITERS, Writer
 
 @WRITERS.register("csv")
 class CSVWriter(Writer):
-    """Appends rows to a CSV file; a scalar that comes up later gets a further column, empty in the rows before it."""
+    """Appends rows to a CSV file; a new scalar gets a new column, empty in earlier rows."""
 
     def __init__(self, path: str | Path = "metrics.csv") -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._read_header()
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
         row = {"mode": mode, "iter": iter, "epoch": epoch, "wall_time": f"{time.time():.3f}"}
         row |= {_harmless(name): value for name, value in scalars.items()}
         new = [name for name in row if name not in self._columns]
@@ -39,7 +41,7 @@ class CSVWriter(Writer):
             self._rewrite(kept)
 
     def set_aside(self) -> None:
-        """Keep the table of an earlier run under another name (`metrics.1.csv`) and begin anew."""
+        """Rename the table of an earlier run (`metrics.1.csv`) and start a new one."""
         set_aside(self.path)
         self._read_header()
 
@@ -50,13 +52,16 @@ class CSVWriter(Writer):
             return list(csv.DictReader(file))
 
     def _read_header(self) -> None:
-        self._columns: list[str] = []  # a file is made with the first row, and not for a run that reports nothing
+        self._columns: list[str] = []  # The file is created with the first row.
         if self.path.exists():
             with self.path.open(encoding="utf-8", newline="", errors="replace") as file:
                 self._columns = next(csv.reader(file), [])
 
     def _rewrite(self, rows: list[dict[str, str]]) -> None:
-        lines = [_line(self._columns), *(_line([row.get(name) or "" for name in self._columns]) for row in rows)]
+        lines = [
+            _line(self._columns),
+            *(_line([row.get(name) or "" for name in self._columns]) for row in rows),
+        ]
         rewrite(self.path, lines)
 
 
@@ -67,5 +72,5 @@ def _line(cells: Sequence[object]) -> str:
 
 
 def _harmless(name: str) -> str:
-    """A column's name that no spreadsheet takes for a formula."""
+    """Return a column name that no spreadsheet reads as a formula."""
     return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name

@@ -1,4 +1,4 @@
-"""Between a run and a tracker: whatever happens to the tracker, training neither stops nor waits for it."""
+"""Deliver records to a tracker without making training stop or wait for it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,36 @@ from hookline.events.storage import Record
 from hookline.events.writer import Writer
 from hookline.secrets import mask_text
 
-RETRY_AFTER = 10.0  # seconds after a failure
+RETRY_AFTER = 10.0  # seconds from a failure to the next attempt
 PATIENCE = 30.0  # seconds that the end of a run waits for a slow tracker
 
 log = logging.getLogger("hookline")
 
 
 class Delivery(Writer):
-    """Hands everything to a writer, which `make` opens; keeps on disk what cannot be delivered, tries again, and says so.
+    """Passes records to a writer, and keeps those that it fails to take on disk to retry later.
 
-    A slow writer is opened and fed in a thread of its own.
+    A slow writer is opened and used in its own thread.
+
+    Args:
+        name: The name of the tracker in log messages.
+        make: Opens the writer.
+        backlog: Holds undelivered records.
+        slow: Whether to use a thread.
+        clock: Returns the time in seconds.
     """
 
-    def __init__(self, name: str, make: Callable[[], Writer], backlog: Backlog, *, slow: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Writer],
+        backlog: Backlog,
+        *,
+        slow: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name = name
+        self._clock = clock
         self.patience = PATIENCE
         self.retry_after = RETRY_AFTER
         self._make = make
@@ -47,10 +63,19 @@ class Delivery(Writer):
         self._try_at = 0.0
         self._cut: int | None = None
         self._fresh = False
-        self._thread = threading.Thread(target=self._work, name=f"{name} delivery", daemon=True) if slow else None
+        self._thread = (
+            threading.Thread(target=self._work, name=f"{name} delivery", daemon=True)
+            if slow
+            else None
+        )
 
     def start(self, *, fresh: bool, iteration: int | None) -> None:
-        """Open the tracker: for a new run, for one that goes on from an iteration, or to add to what is there (None)."""
+        """Open the tracker.
+
+        Args:
+            fresh: Whether a new run begins.
+            iteration: The iteration that a resumed run continues from; None to append.
+        """
         self._fresh, self._cut = fresh, None if fresh else iteration
         if fresh:
             self._backlog.set_aside()
@@ -62,20 +87,22 @@ class Delivery(Writer):
         else:
             self._thread.start()
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
         self._put(Scalars(mode, dict(scalars), iter, epoch))
 
     def write(self, record: Record) -> None:
         try:
             self._put(portable(record))
-        except ValueError as error:  # a picture that is none is worth a warning, not the end of a run
+        except ValueError as error:  # An invalid image must not end the run.
             log.warning("%s: %s %r is left out: %s", self.name, record.kind, record.name, error)
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         self._put(Config(dict(config)))
 
     def cut_after(self, iteration: int) -> None:
-        """The run has gone back to an iteration."""
+        """Drop records after the iteration that the run was rolled back to."""
 
         def cut() -> None:
             self._backlog.cut_after(iteration)
@@ -85,14 +112,14 @@ class Delivery(Writer):
         self._put(cut)
 
     def close(self) -> None:
-        """Deliver what is left, as far as patience goes, and say what is missing."""
+        """Deliver the remaining records, wait at most `patience` seconds, and log failures."""
         if self._thread is None:
             self._finish()
         elif self._thread.is_alive():
             self._jobs.put(None)
             self._thread.join(self.patience)
         in_time = self._thread is None or not self._thread.is_alive()
-        while not self._jobs.empty():  # what the thread will not come to any more
+        while not self._jobs.empty():  # Jobs that the thread did not reach.
             job = self._jobs.get_nowait()
             if job is not None and not callable(job):
                 self._keep(job)
@@ -120,12 +147,12 @@ class Delivery(Writer):
         try:
             with self._keeping:
                 self._backlog.add(job)
-        except OSError:  # no room for it either; said at the end
+        except OSError:  # Counted here and reported when the run ends.
             self._lost += 1
 
     def _open(self) -> bool:
-        """Whether there is a tracker to write to, with nothing older waiting."""
-        if time.monotonic() < self._try_at:
+        """Open the writer and deliver older records; return whether it is ready for new ones."""
+        if self._clock() < self._try_at:
             return False
         if self._writer is None and not self._try(self._make_writer):
             return False
@@ -140,7 +167,7 @@ class Delivery(Writer):
         self._writer = writer
 
     def _finish(self) -> None:
-        """The last chance for what waits, then the end."""
+        """Try to deliver the backlog once more, then close the writer."""
         self._try_at = 0.0
         self._open()
         if self._writer is not None:
@@ -150,14 +177,19 @@ class Delivery(Writer):
     def _try(self, function: Callable[[], object]) -> bool:
         try:
             function()
-        except Exception as error:  # anything at all: what a tracker does wrong is not worth a run
+        except Exception as error:  # A failing tracker must not end the run.
             if isinstance(error, HooklineError) and self._thread is None:
-                raise  # a mistake of the user's, like a package that is not installed
-            self._try_at = time.monotonic() + self.retry_after
+                raise  # A user error, such as a package that is not installed.
+            self._try_at = self._clock() + self.retry_after
             if not self._warned:
                 self._warned = True
                 text = mask_text(f"{type(error).__name__}: {error}".splitlines()[0][:300])
-                log.warning("%s fails (%s); training goes on, what is not delivered is kept in %s", self.name, text, self._backlog.path)
+                log.warning(
+                    "%s fails (%s); training continues, and undelivered records are kept in %s",
+                    self.name,
+                    text,
+                    self._backlog.path,
+                )
             return False
         return True
 
@@ -165,22 +197,38 @@ class Delivery(Writer):
         iterations, count = self._backlog.iterations(), len(self._backlog)
         self._backlog.close()
         if count:
-            span = f", reports of iterations {iterations[0]} to {iterations[-1]} among them" if iterations else ""
+            span = (
+                f", reports of iterations {iterations[0]} to {iterations[-1]} among them"
+                if iterations
+                else ""
+            )
             advice = "resuming the run delivers them"
-            log.warning("%s: %d records were not delivered%s; they are kept in %s, %s", self.name, count, span, self._backlog.path, advice)
+            log.warning(
+                "%s: %d records were not delivered%s; they are kept in %s, %s",
+                self.name,
+                count,
+                span,
+                self._backlog.path,
+                advice,
+            )
         elif not in_time:
-            log.warning("%s did not answer in time at the end of the run; its last records may be missing", self.name)
+            log.warning(
+                "%s did not answer in time at the end of the run; its last records may be missing",
+                self.name,
+            )
         elif self._warned:
-            log.warning("%s failed for a while; everything was delivered in the end", self.name)
+            log.warning("%s failed for a while; all records were delivered in the end", self.name)
         if self._lost:
-            log.warning("%s: %d records are lost, there was no room to keep them", self.name, self._lost)
+            log.warning(
+                "%s: %d records are lost: there was no space to keep them", self.name, self._lost
+            )
         if self._writer is not None and (missing := self._writer.missing()):
             log.warning("%s: %s", self.name, missing)
 
 
 @contextmanager
 def _random_state_kept() -> Iterator[None]:
-    """Libraries draw names and ids; the run's random numbers are not theirs."""
+    """Restore the random state afterwards: libraries draw random numbers for names and ids."""
     numpy = sys.modules.get("numpy")
     before = random.getstate(), torch.get_rng_state(), numpy.random.get_state() if numpy else None
     try:

@@ -1,4 +1,4 @@
-"""What a run is made of, in words and as plain values, for those who look at it later."""
+"""Descriptions of a run as text and plain values: its config and its model."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ LONGEST = 20_000  # characters of a model's description
 
 
 def run_config(runner: Any) -> dict[str, Any]:
-    """The config without its secrets; of a run made from objects, what they tell of themselves."""
+    """Return the config with secrets masked, or a description of a run built from objects."""
     if runner.config:
         return dict(mask_secrets(runner.config))
     optimizer = runner.optimizer
     groups = getattr(optimizer, "param_groups", [])
     plain = (bool, int, float, str)
-    first = {key: value for key, value in groups[0].items() if isinstance(value, plain)} if groups else {}
+    first = (
+        {key: value for key, value in groups[0].items() if isinstance(value, plain)}
+        if groups
+        else {}
+    )
     return {
         "model": type(runner.model).__name__,
         "optimizer": {"type": type(optimizer).__name__, **first},
@@ -32,20 +36,21 @@ def run_config(runner: Any) -> dict[str, Any]:
 
 
 def config_text(config: Mapping[str, Any]) -> str:
-    """A config as YAML."""
+    """Return a config as YAML."""
     return yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
 
 
 def flat(config: Mapping[str, Any]) -> dict[str, Any]:
-    """`{"optimizer": {"lr": 0.1}}` as `{"optimizer.lr": 0.1}`."""
+    """Return `{"optimizer": {"lr": 0.1}}` as `{"optimizer.lr": 0.1}`."""
     return dict(_leaves(config, ""))
 
 
 def summary(model: torch.nn.Module) -> str:
-    """How many parameters a model has, and its layers."""
+    """Return the number of parameters of a model and its layers."""
     total = sum(parameter.numel() for parameter in model.parameters())
     trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    return f"{type(model).__name__}: {total:,} parameters, {trained:,} of them trained\n\n{str(model)[:LONGEST]}"
+    counts = f"{type(model).__name__}: {total:,} parameters, {trained:,} trained"
+    return f"{counts}\n\n{str(model)[:LONGEST]}"
 
 
 def _plain(value: Any) -> Any:
@@ -60,7 +65,9 @@ def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from _leaves(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, (list, tuple)) and any(isinstance(item, (Mapping, list, tuple)) for item in value):
+    elif isinstance(value, (list, tuple)) and any(
+        isinstance(item, (Mapping, list, tuple)) for item in value
+    ):
         for index, item in enumerate(value):
             yield from _leaves(item, f"{path}.{index}")
     else:

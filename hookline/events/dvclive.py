@@ -1,4 +1,4 @@
-"""DVCLive: plain files in a folder, and an experiment of DVC where there is a repository."""
+"""The writer for DVCLive: plain files in a folder, and a DVC experiment in a repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hookline.events.writer import WRITERS, Writer, require, tag
 
 @WRITERS.register("dvclive")
 class DVCLiveWriter(Writer):
-    """Writes metrics as tables, the latest ones and the parameters as JSON and YAML, and pictures; `resume` keeps what is there."""
+    """Writes metrics as tables, parameters as YAML, and images; `resume` keeps earlier ones."""
 
     def __init__(
         self,
@@ -25,13 +25,15 @@ class DVCLiveWriter(Writer):
         report: str | None = None,
         dvcyaml: str | None = None,
     ) -> None:
-        self._cache = save_dvc_exp  # files can be kept by DVC only within its repository
+        self._cache = save_dvc_exp  # DVC keeps files only within its repository.
         live = require("dvclive", "dvclive").Live
         self._live = (live if save_dvc_exp else _files_only(live))(
             str(dir), resume=resume, save_dvc_exp=save_dvc_exp, report=report, dvcyaml=dvcyaml
         )
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
         self._live.step = iter
         for name, value in scalars.items():
             self._live.log_metric(_path(tag(mode, name)), float(value))
@@ -46,20 +48,31 @@ class DVCLiveWriter(Writer):
             self._live.log_image(f"{name}/{record.iter}.png", value)
         elif record.kind == "histogram":
             edges = value.edges.tolist()
-            points = [{"from": low, "count": int(count)} for low, count in zip(edges, value.counts, strict=False)]
-            self._live.log_plot(f"{name.replace('/', '_')}_{record.iter}", points, x="from", y="count", template="bar_horizontal")
+            points = [
+                {"from": low, "count": int(count)}
+                for low, count in zip(edges, value.counts, strict=False)
+            ]
+            self._live.log_plot(
+                f"{name.replace('/', '_')}_{record.iter}",
+                points,
+                x="from",
+                y="count",
+                template="bar_horizontal",
+            )
         elif record.kind == "text":
             path = Path(self._live.dir) / "text" / f"{name}.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(value, encoding="utf-8")
         else:
-            self._live.log_artifact(value, type="model" if name.startswith("checkpoints/") else None, cache=self._cache)
+            self._live.log_artifact(
+                value, type="model" if name.startswith("checkpoints/") else None, cache=self._cache
+            )
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         self._live.log_params(_without_none(config))
 
     def cut_after(self, iteration: int) -> None:
-        """Drop the points beyond an iteration from the tables."""
+        """Drop the points after an iteration from the tables."""
         for path in sorted(Path(self._live.plots_dir, "metrics").rglob("*.tsv")):
             header, *rows = path.read_text(encoding="utf-8").splitlines() or [""]
             column = header.split("\t").index("step") if "step" in header.split("\t") else 0
@@ -72,7 +85,7 @@ class DVCLiveWriter(Writer):
 
 
 def _files_only(live: Any) -> Any:
-    """DVCLive without DVC: left to itself it makes the git repository around it one of DVC's, and stages files in it."""
+    """Return DVCLive without DVC, which would initialize the git repository and stage files."""
 
     class FilesOnly(live):  # type: ignore[misc]
         def _init_dvc(self) -> None:
@@ -82,7 +95,7 @@ def _files_only(live: Any) -> Any:
 
 
 def _path(name: str) -> str:
-    """A name that is a path below the folder."""
+    """Return a name that is a path below the folder."""
     parts = [re.sub(r"[^\w.\-]", "_", part) for part in name.split("/")]
     return "/".join(part for part in parts if part not in ("", ".", "..")) or "_"
 
@@ -91,11 +104,11 @@ def _step(row: str, column: int) -> float:
     try:
         return int(row.split("\t")[column])
     except (IndexError, ValueError):
-        return float("inf")  # torn by a crash
+        return float("inf")  # A crash cut the line.
 
 
 def _without_none(value: Any) -> Any:
-    """DVCLive's parameters know no null."""
+    """Return parameters without null, which DVCLive rejects."""
     if isinstance(value, Mapping):
         return {str(key): _without_none(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Format scalars for log lines and the progress bar."""
 
 from __future__ import annotations
 
@@ -9,21 +9,29 @@ from collections.abc import Mapping
 from hookline.events.logs import escaped
 
 MEMORY = "system/memory_mb"
-SHOWN_LAST = ("time", "data_time", "eta", MEMORY)  # after what people look for first
+SHOWN_LAST = ("time", "data_time", "eta", MEMORY)
 GROUP_RATE = re.compile(r"lr(_[^/]*)?/")  # the learning rate of a parameter group
-MOST_RATES = 4  # with a rate for each layer a line would hold nothing else
+MAX_GROUP_RATES = 4  # in one line
 
 
 def format_scalars(scalars: Mapping[str, float]) -> str:
-    """`loss 0.1234  accuracy 0.9750  eta 0:00:12`: times and memory last."""
-    names = [name for name in scalars if name not in SHOWN_LAST] + [name for name in SHOWN_LAST if name in scalars]
-    return "  ".join(f"{'memory' if name == MEMORY else escaped(name)} {format_value(name, scalars[name])}" for name in names)
+    """Return `loss 0.1234  accuracy 0.9750  eta 0:00:12`, with times and memory last."""
+    names = [name for name in scalars if name not in SHOWN_LAST] + [
+        name for name in SHOWN_LAST if name in scalars
+    ]
+    return "  ".join(
+        f"{'memory' if name == MEMORY else escaped(name)} {format_value(name, scalars[name])}"
+        for name in names
+    )
 
 
 def for_lines(scalars: Mapping[str, float]) -> dict[str, float]:
-    """What of a training interval belongs in a line: `system/cpu` and its like are for curves, a few groups' learning rates are not."""
+    """Return the scalars of a training interval for a line, without those for curves only.
+
+    Names with a slash, such as `system/cpu`, are left out, except for memory and a few group rates.
+    """
     rates = [name for name in scalars if GROUP_RATE.match(name)]
-    kept = {MEMORY, *(rates if len(rates) <= MOST_RATES else ())}
+    kept = {MEMORY, *(rates if len(rates) <= MAX_GROUP_RATES else ())}
     return {name: value for name, value in scalars.items() if "/" not in name or name in kept}
 
 

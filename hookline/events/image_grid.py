@@ -1,4 +1,4 @@
-"""A batch as one picture."""
+"""Draw the images of a batch as one grid."""
 
 from __future__ import annotations
 
@@ -8,21 +8,33 @@ from typing import Any
 import numpy as np
 import torch
 
-MOST = 16  # images shown
+MAX_IMAGES = 16
 FRAME = 2  # pixels around each
 GREY, GREEN, RED = (128, 128, 128), (0, 160, 60), (200, 30, 30)
 
 
-def image_grid(inputs: Any, predictions: Any = None, targets: Any = None) -> np.ndarray[Any, Any] | None:
-    """The first images of a batch; a green frame around those whose class was predicted, a red one around the others.
+def image_grid(
+    inputs: Any, predictions: Any = None, targets: Any = None
+) -> np.ndarray[Any, Any] | None:
+    """Return a grid of the first images, with a green frame for a correct class and else a red one.
 
-    None if the inputs are not images (a tensor of shape NCHW with 1 or 3 channels).
+    Return None if the inputs are not images (a tensor of shape NCHW with 1 or 3 channels).
     """
-    if not isinstance(inputs, torch.Tensor) or inputs.ndim != 4 or inputs.shape[1] not in (1, 3) or not len(inputs):
+    if (
+        not isinstance(inputs, torch.Tensor)
+        or inputs.ndim != 4
+        or inputs.shape[1] not in (1, 3)
+        or not len(inputs)
+    ):
         return None
-    images = inputs[:MOST].detach().float().cpu()
+    images = inputs[:MAX_IMAGES].detach().float().cpu()
     low, high = images.amin(), images.amax()
-    images = ((images - low) / (high - low).clamp(min=1e-12) * 255).byte().expand(-1, 3, -1, -1).permute(0, 2, 3, 1)
+    images = (
+        ((images - low) / (high - low).clamp(min=1e-12) * 255)
+        .byte()
+        .expand(-1, 3, -1, -1)
+        .permute(0, 2, 3, 1)
+    )
     return _tiled(images.numpy(), _frames(len(images), predictions, targets))
 
 
@@ -34,7 +46,9 @@ def _frames(count: int, predictions: Any, targets: Any) -> list[tuple[int, int, 
     return [GREEN if each else RED for each in right]
 
 
-def _tiled(images: np.ndarray[Any, Any], frames: list[tuple[int, int, int]]) -> np.ndarray[Any, Any]:
+def _tiled(
+    images: np.ndarray[Any, Any], frames: list[tuple[int, int, int]]
+) -> np.ndarray[Any, Any]:
     columns = math.ceil(math.sqrt(len(images)))
     rows = math.ceil(len(images) / columns)
     height, width = images.shape[1] + 2 * FRAME, images.shape[2] + 2 * FRAME

@@ -1,4 +1,4 @@
-"""One JSON object a line: the record that everything else (curves, reports) is made from."""
+"""The log of a run with one JSON object per line; curves and reports are made from it."""
 
 from __future__ import annotations
 
@@ -13,25 +13,39 @@ from hookline.events.writer import WRITERS, Writer
 
 @WRITERS.register("jsonl")
 class JSONLinesWriter(Writer):
-    """Appends `{"mode": "train", "iter": 50, "epoch": 1, "wall_time": …, "loss": …}` to a file, complete line by complete line."""
+    """Appends lines such as `{"mode": "train", "iter": 50, "epoch": 1, "loss": …}` to a file."""
 
     def __init__(self, path: str | Path = "metrics.jsonl") -> None:
         self._file = RowFile(path)
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
-        self._file.append({"mode": mode, "iter": iter, "epoch": epoch, "wall_time": round(time.time(), 3), **finite(scalars)})
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
+        self._file.append(
+            {
+                "mode": mode,
+                "iter": iter,
+                "epoch": epoch,
+                "wall_time": round(time.time(), 3),
+                **finite(scalars),
+            }
+        )
 
     def write(self, record: Record) -> None:
         if record.kind == "text":
-            where = {"iter": record.iter, "epoch": record.epoch + 1, "wall_time": round(record.time, 3)}
+            where = {
+                "iter": record.iter,
+                "epoch": record.epoch + 1,
+                "wall_time": round(record.time, 3),
+            }
             self._file.append({"mode": "text", **where, "name": record.name, "text": record.value})
 
     def cut_after(self, iteration: int) -> None:
-        """Drop rows beyond an iteration, so that a resumed run leaves no double points."""
+        """Drop rows after an iteration, which a resumed run writes again."""
         self._file.cut_after(iteration)
 
     def set_aside(self) -> None:
-        """Keep the rows of an earlier run under another name (`log.1.jsonl`) and begin anew."""
+        """Rename the file of an earlier run (`log.1.jsonl`) and start a new one."""
         self._file.set_aside()
 
     def close(self) -> None:

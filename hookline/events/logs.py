@@ -1,4 +1,4 @@
-"""The package's logger: the standard library's, `hookline`; in a run also a file, and in a distributed one who says it."""
+"""The log file of a run, with the rank in a distributed job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 def log_file(work_dir: Path) -> logging.Handler:
-    """A handler that appends to `hookline.log`, or to `hookline.rank1.log` where this is not the first process."""
+    """Return a handler that appends to `hookline.log`, or `hookline.rank1.log` on other ranks."""
     work_dir.mkdir(parents=True, exist_ok=True)
     name = "hookline.log" if rank() == 0 else f"hookline.rank{rank()}.log"
     handler = logging.FileHandler(work_dir / name, encoding="utf-8")
@@ -19,7 +19,7 @@ def log_file(work_dir: Path) -> logging.Handler:
 
 
 class LineFormatter(logging.Formatter):
-    """Control characters escaped; other processes than the first name themselves."""
+    """A formatter that escapes control characters and adds the rank, if it is not 0."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
@@ -29,12 +29,19 @@ class LineFormatter(logging.Formatter):
 
 
 def escaped(text: str) -> str:
-    """A text whose control characters can do nothing to a terminal."""
-    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode() for c in text)
+    """Return a text with its control characters escaped, which could change a terminal."""
+    if text.isprintable():
+        return text
+    characters = []
+    for character in text:
+        if not character.isprintable() and character != "\t":
+            character = character.encode("unicode_escape").decode()
+        characters.append(character)
+    return "".join(characters)
 
 
 def rank() -> int:
-    """The number of this process in a distributed job; 0 where there is only one."""
+    """Return the rank of this process; 0 outside distributed jobs."""
     if torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank()
     return int(os.environ.get("RANK", "0") or 0)

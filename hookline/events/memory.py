@@ -1,4 +1,4 @@
-"""How much memory a run takes."""
+"""The memory use of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def memory_mb(device: torch.device) -> float:
-    """The most that tensors on the GPU have taken so far, or, on a CPU, the process. In MB."""
+    """Return the peak memory in MB: of tensors on a GPU, or of the process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     return _process_mb()
@@ -21,7 +21,9 @@ if sys.platform == "win32":
         return float(psutil.Process().memory_info().peak_wset) / 2**20
 
 else:
-    import resource  # twenty times as fast as asking psutil
+    import resource  # Twenty times as fast as psutil.
 
     def _process_mb() -> float:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (
+            2**20 if sys.platform == "darwin" else 2**10
+        )

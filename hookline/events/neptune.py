@@ -1,4 +1,4 @@
-"""Neptune. Its service ended in March 2026; its client still writes offline records, and that is what is offered here."""
+"""The writer for Neptune: offline records only, because its service ended in March 2026."""
 
 from __future__ import annotations
 
@@ -19,24 +19,42 @@ log = logging.getLogger("hookline")
 
 @WRITERS.register("neptune")
 class NeptuneWriter(Writer):
-    """Records a run in the format of Neptune's client, in a folder: JSON lines, and the files beside them."""
+    """Records a run in a folder in the format of Neptune's client: JSON lines and files."""
 
-    def __init__(self, dir: str | Path = "neptune", run_id: str | None = None, init_kwargs: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        dir: str | Path = "neptune",
+        run_id: str | None = None,
+        init_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
         neptune = require("neptune", "neptune")
         self._dir = Path(dir)
-        log.warning("Neptune's service ended in March 2026: the run is recorded offline, in %s", self._dir)
-        own = {"capture_stdout": False, "capture_stderr": False, "capture_hardware_metrics": False, "git_ref": False, "source_files": []}
+        log.warning(
+            "Neptune's service ended in March 2026: the run is recorded offline, in %s", self._dir
+        )
+        own = {
+            "capture_stdout": False,
+            "capture_stderr": False,
+            "capture_hardware_metrics": False,
+            "git_ref": False,
+            "source_files": [],
+        }
         before = os.environ.get("NEPTUNE_DATA_DIRECTORY")
-        os.environ["NEPTUNE_DATA_DIRECTORY"] = str(self._dir.absolute())  # the only way to say where
+        # Neptune reads its folder only from the environment.
+        os.environ["NEPTUNE_DATA_DIRECTORY"] = str(self._dir.absolute())
         try:
-            self._run = neptune.init_run(**{**own, **(init_kwargs or {}), "mode": "offline", "custom_run_id": run_id})
+            self._run = neptune.init_run(
+                **{**own, **(init_kwargs or {}), "mode": "offline", "custom_run_id": run_id}
+            )
         finally:
             if before is None:
                 del os.environ["NEPTUNE_DATA_DIRECTORY"]
             else:
                 os.environ["NEPTUNE_DATA_DIRECTORY"] = before
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
         for name, value in {**scalars, "epoch": epoch}.items():
             self._run[tag(mode, name)].append(float(value), step=iter)
 
@@ -49,7 +67,9 @@ class NeptuneWriter(Writer):
             self._run[record.name].append(File.as_image(value / 255.0), step=step)
         elif record.kind == "histogram":
             content = json.dumps({"counts": value.counts.tolist(), "edges": value.edges.tolist()})
-            self._run[f"{record.name}/step_{step}"].upload(File.from_content(content, extension="json"))
+            self._run[f"{record.name}/step_{step}"].upload(
+                File.from_content(content, extension="json")
+            )
         elif record.kind == "text":
             self._run[f"text/{record.name}"].upload(File.from_content(value))
         else:
@@ -57,7 +77,9 @@ class NeptuneWriter(Writer):
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         for name, value in flat(config).items():
-            self._run[f"config/{name.replace('.', '/')}"] = value if isinstance(value, (bool, int, float, str)) else str(value)
+            self._run[f"config/{name.replace('.', '/')}"] = (
+                value if isinstance(value, (bool, int, float, str)) else str(value)
+            )
 
     def missing(self) -> str:
         return f"there is no service any more to upload to; the records are in {self._dir}"

@@ -1,11 +1,9 @@
-"""Records made plain: pictures as bytes, histograms as counts. So they outlast what they were made of, and can wait on disk."""
+"""Plain, serializable values of records: images as byte arrays, histograms as counts and edges."""
 
 from __future__ import annotations
 
 import base64
 import io
-import struct
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,81 +14,89 @@ import torch
 from hookline.events.storage import Record
 
 BINS = 64
+CHANNELS = (1, 3, 4)
 
 
 class Histogram(NamedTuple):
-    """How many values lie between each two edges."""
+    """Counts of values in `n` bins between `n + 1` edges."""
 
-    counts: Any  # of n bins
-    edges: Any  # n + 1
+    counts: Any
+    edges: Any
 
 
 def portable(record: Record) -> Record:
-    """The same record with a plain value: an image as HWC bytes (a figure becomes one), counts and edges, text, or a path."""
+    """Return the record with a plain value, which does not change with its source.
+
+    Images become byte arrays [H, W, 3 or 4], and so do figures; histograms become counts and edges.
+    """
     if record.kind == "figure":
-        return record._replace(kind="image", value=_drawn(record.value))
-    make: Any = {"image": as_image, "histogram": as_histogram, "text": str, "artifact": Path}[record.kind]
-    return record._replace(value=make(record.value))
+        return record._replace(kind="image", value=_draw_figure(record.value))
+    if record.kind == "image":
+        return record._replace(value=as_image(record.value))
+    if record.kind == "histogram":
+        return record._replace(value=as_histogram(record.value))
+    if record.kind == "artifact":
+        return record._replace(value=Path(record.value))
+    return record._replace(value=str(record.value))
 
 
 def as_image(value: Any) -> np.ndarray[Any, Any]:
-    """A picture as an array of bytes, height by width by 3 (or 4) channels."""
-    array = np.asarray(value.detach().cpu() if isinstance(value, torch.Tensor) else value)
-    if array.ndim == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] not in (1, 3, 4):
+    """Return an image as bytes [H, W, 3 or 4]; numbers from 0 to 1 are scaled to 0 to 255."""
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+    array = np.asarray(value)
+    if array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS:
         array = array.transpose(1, 2, 0)
     if array.ndim == 2:
         array = array[:, :, None]
-    if array.ndim != 3 or array.shape[2] not in (1, 3, 4):
-        raise ValueError(f"an image has the shape HW, HWC or CHW with 1, 3 or 4 channels, got {tuple(np.shape(value))}")
+    if array.ndim != 3 or array.shape[2] not in CHANNELS:
+        shape = tuple(np.shape(value))
+        raise ValueError(
+            f"expected an image HW, HWC or CHW with 1, 3 or 4 channels, got the shape {shape}"
+        )
+    if array.dtype.kind not in "iu":
+        array = array.astype(np.float64) * 255
     if array.dtype != np.uint8:
-        array = array.astype(np.float64) * (1 if array.dtype.kind in "iu" else 255)
         array = np.nan_to_num(array).clip(0, 255).astype(np.uint8)
-    return np.repeat(array, 3, axis=2) if array.shape[2] == 1 else np.ascontiguousarray(array)
+    if array.shape[2] == 1:
+        array = array.repeat(3, axis=2)
+    return np.ascontiguousarray(array)
 
 
 def as_histogram(value: Any) -> Histogram:
-    """Counts of the finite values, over their range."""
+    """Count the finite values of an array or tensor, or pass counts and edges on."""
     if isinstance(value, tuple) and len(value) == 2:
         return Histogram(np.asarray(value[0]), np.asarray(value[1], dtype=np.float64))
     if isinstance(value, torch.Tensor):
-        value = value.detach().cpu().float().numpy() if value.dtype != torch.float64 else value.detach().cpu().numpy()
+        value = value.detach().cpu().double()
     values = np.asarray(value, dtype=np.float64).ravel()
     counts, edges = np.histogram(values[np.isfinite(values)], bins=BINS)
     return Histogram(counts, edges)
 
 
 def to_png(image: np.ndarray[Any, Any]) -> bytes:
-    """An image of bytes, height by width by 3 or 4 channels, as a PNG file.
+    """Return an image [H, W, 3 or 4] of bytes as a PNG file."""
+    from PIL import Image
 
-    Each row is stored as its difference to the one above: for pictures with texts and plots that is as small as the best choice for
-    each row, which Pillow makes, in a third of its time and without its import.
-    """
-    height, width, channels = image.shape
-    rows = np.empty((height, 1 + width * channels), dtype=np.uint8)
-    flat = image.reshape(height, -1)
-    rows[:, 0] = 2  # the code of that difference
-    rows[:1, 1:] = flat[:1]
-    np.subtract(flat[1:], flat[:-1], out=rows[1:, 1:])
-    colours = {3: 2, 4: 6}[channels]
-    header = struct.pack(">IIBBBBB", width, height, 8, colours, 0, 0, 0)
-    parts = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.data, 1)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in parts
-    )
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "png", compress_level=1)
+    return file.getvalue()
 
 
 def to_row(record: Record) -> dict[str, Any]:
-    """A portable record as what JSON can hold."""
-    value = record.value
+    """Return a portable record as a dict that JSON can hold."""
+    row = record._asdict()
     if record.kind == "image":
-        value = base64.b64encode(to_png(value)).decode()
+        row["value"] = base64.b64encode(to_png(record.value)).decode()
     elif record.kind == "histogram":
-        value = [value.counts.tolist(), value.edges.tolist()]
-    return {**record._asdict(), "value": value if isinstance(value, list) else str(value)}
+        row["value"] = [record.value.counts.tolist(), record.value.edges.tolist()]
+    else:
+        row["value"] = str(record.value)
+    return row
 
 
 def from_row(row: Mapping[str, Any]) -> Record:
-    """What `to_row` was given."""
+    """Return the record that `to_row` was given."""
     value = row["value"]
     if row["kind"] == "image":
         from PIL import Image
@@ -103,7 +109,7 @@ def from_row(row: Mapping[str, Any]) -> Record:
     return Record(row["kind"], row["name"], value, row["iter"], row["epoch"], row["time"])
 
 
-def _drawn(figure: Any) -> np.ndarray[Any, Any]:
+def _draw_figure(figure: Any) -> np.ndarray[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     canvas: Any = FigureCanvasAgg(figure)

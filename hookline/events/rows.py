@@ -1,4 +1,4 @@
-"""A file of JSON objects, one a line, that a run which goes back or begins anew leaves in order."""
+"""A file of JSON objects, one per line, that can be cut when a run resumes or starts over."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-encode = json.JSONEncoder(ensure_ascii=False).encode  # json.dumps would make an encoder for each row
+# json.dumps would create an encoder for each row.
+encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class RowFile:
-    """Appends complete lines; each has the `iter` that it belongs to."""
+    """Appends complete lines; each has the `iter` of its values."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -25,11 +26,11 @@ class RowFile:
         self.file.flush()
 
     def rows(self) -> list[dict[str, Any]]:
-        """All whole lines; one torn by a crash belongs to nobody."""
+        """Return all complete lines; a line that a crash cut is ignored."""
         return [row for line in self._lines() if (row := _parse(line)) is not None]
 
     def cut_after(self, iteration: int) -> int:
-        """Drop rows beyond an iteration; how many went."""
+        """Drop rows after an iteration and return their number."""
         lines = self._lines()
         kept = [line for line in lines if iteration_of(_parse(line)) <= iteration]
         if len(kept) < len(lines):
@@ -39,13 +40,13 @@ class RowFile:
         return len(lines) - len(kept)
 
     def set_aside(self) -> None:
-        """Keep the rows of an earlier run under another name (`log.1.jsonl`) and begin anew."""
+        """Rename the file of an earlier run (`log.1.jsonl`) and start a new one."""
         self.file.close()
         set_aside(self.path)
         self.file = self.path.open("a", encoding="utf-8")
 
     def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Have these rows and no others."""
+        """Replace all rows."""
         self.file.close()
         rewrite(self.path, [encode(row) for row in rows])
         self.file = self.path.open("a", encoding="utf-8")
@@ -63,16 +64,18 @@ class RowFile:
 
 
 def rewrite(path: Path, lines: Iterable[str]) -> None:
-    """Replace the lines of a file, at no moment leaving half of them."""
+    """Replace the lines of a file atomically."""
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     partial.replace(path)
 
 
 def set_aside(path: Path) -> None:
-    """Give a file that is not empty a name with a number that no other has."""
+    """Rename a file that is not empty to the first free numbered name."""
     if path.exists() and path.stat().st_size:
-        numbered = (path.with_name(f"{path.stem}.{number}{path.suffix}") for number in itertools.count(1))
+        numbered = (
+            path.with_name(f"{path.stem}.{number}{path.suffix}") for number in itertools.count(1)
+        )
         path.rename(next(other for other in numbered if not other.exists()))
 
 
@@ -92,5 +95,5 @@ def _parse(line: str) -> dict[str, Any] | None:
 
 
 def finite(scalars: Mapping[str, float]) -> dict[str, float | str]:
-    """JSON has no NaN: what is not finite becomes text."""
+    """Return scalars with NaN and infinity as text, because JSON has no such numbers."""
     return {name: value if math.isfinite(value) else str(value) for name, value in scalars.items()}

@@ -1,4 +1,4 @@
-"""One scalar: values not fetched yet, a bounded window of those that were, and sums for means over more than that."""
+"""The values of one scalar: a bounded window, and running sums for means over more values."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-Moment = tuple[int, int, float]  # iteration, epoch and wall time: a plain tuple, for one is made in every iteration
+# Iteration, epoch and wall time. A plain tuple, because one is made in every iteration.
+Moment = tuple[int, int, float]
 
 
 class Scalar(NamedTuple):
-    """A value and when it was recorded."""
+    """A recorded value and its moment."""
 
     value: float
     iter: int
@@ -22,25 +23,53 @@ class Scalar(NamedTuple):
 
 
 class Series:
-    """The values of one scalar."""
+    """The values of one scalar.
 
-    __slots__ = ("moments", "on_device", "pending", "pending_moments", "running", "smoothed", "window")
+    New values wait in `pending`, because those on a device are fetched together. `settle` moves
+    them into the window.
 
-    def __init__(self, smoothed: bool, window: int, running: dict[str, list[float]] | None = None) -> None:
-        self.pending: list[Any] = []  # numbers, and tensors of one
+    Args:
+        smoothed: Whether writers show a mean rather than the last value.
+        window: The number of values to keep.
+        running: Sum, count and epoch of the values, under `epoch` and `global`, if means over an
+            epoch or the whole run are wanted.
+    """
+
+    __slots__ = (
+        "moments",
+        "on_device",
+        "pending",
+        "pending_moments",
+        "running",
+        "smoothed",
+        "window",
+    )
+
+    def __init__(
+        self, smoothed: bool, window: int, running: dict[str, list[float]] | None = None
+    ) -> None:
+        self.pending: list[Any] = []  # numbers, and tensors with one element
         self.pending_moments: list[Moment] = []
-        self.on_device = False  # whether there are tensors among the pending
+        self.on_device = False  # whether `pending` has tensors
         self.window: deque[float] = deque(maxlen=window)
         self.moments: deque[Moment | None] = deque(maxlen=window)  # None: recorded before a resume
         self.smoothed = smoothed
-        self.running = running  # by "epoch" and "global", where means over these are wanted: sum, count, epoch
+        self.running = running
 
     def resize(self, window: int) -> None:
+        """Change the number of values to keep."""
         if window != self.window.maxlen:
-            self.window, self.moments = deque(self.window, window), deque(self.moments, window)
+            self.window = deque(self.window, window)
+            self.moments = deque(self.moments, window)
+
+    def append(self, value: float, moment: Moment) -> None:
+        """Record a number directly in the window."""
+        self.pending.append(value)
+        self.pending_moments.append(moment)
+        self.settle()
 
     def settle(self) -> None:
-        """Move what was fetched into the window."""
+        """Move fetched values into the window."""
         self.window.extend(self.pending)
         self.moments.extend(self.pending_moments)
         if self.running:
@@ -50,30 +79,44 @@ class Series:
         self.pending_moments.clear()
         self.on_device = False
 
+    def last(self, count: int) -> list[float]:
+        """Return the last `count` values of the window."""
+        return list(islice(self.window, max(len(self.window) - count, 0), None))
+
     def mean(self, count: int) -> float:
-        """The mean of the last `count` values."""
-        length = len(self.window)
+        """Return the mean of the last `count` values."""
         if count == 1:
             return self.window[-1]
-        values = list(islice(self.window, max(length - count, 0), None))
+        values = self.last(count)
         return sum(values) / len(values)
 
     def running_mean(self, kind: str) -> float:
+        """Return the mean over the current epoch (`epoch`) or all values (`global`)."""
         total, count, _ = self.running[kind] if self.running else (0.0, 0, 0)
-        return total / count if count else self.window[-1]
+        if not count:
+            return self.window[-1]
+        return total / count
 
     def last_iter(self) -> int:
+        """Return the iteration of the last value, -1 if it is unknown."""
         if self.pending_moments:
             return self.pending_moments[-1][0]
         last = self.moments[-1] if self.moments else None
         return -1 if last is None else last[0]
 
     def history(self) -> list[Scalar]:
-        return [Scalar(value, *moment) for value, moment in zip(self.window, self.moments, strict=True) if moment is not None]
+        """Return the values of the window with their moments."""
+        scalars = []
+        for value, moment in zip(self.window, self.moments, strict=True):
+            if moment is not None:
+                scalars.append(Scalar(value, *moment))
+        return scalars
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {"window": list(self.window), "smoothed": self.smoothed}
-        return {**state, "running": {kind: list(sums) for kind, sums in self.running.items()}} if self.running else state
+        if self.running:
+            state["running"] = {kind: list(sums) for kind, sums in self.running.items()}
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.window.extend(state["window"])
@@ -84,29 +127,31 @@ class Series:
 
 
 def fetch(waiting: Iterable[Series]) -> None:
-    """Replace the tensors among pending values by numbers, in one transfer for each device."""
+    """Replace the pending tensors of several series by numbers, in one transfer per device."""
     places: dict[torch.device, list[tuple[list[Any], int]]] = {}
     for series in waiting:
-        if series.on_device:
-            for index, value in enumerate(series.pending):
-                if type(value) is not float:
-                    places.setdefault(value.device, []).append((series.pending, index))
+        if not series.on_device:
+            continue
+        for index, value in enumerate(series.pending):
+            if type(value) is not float:
+                places.setdefault(value.device, []).append((series.pending, index))
     for found in places.values():
-        numbers = _numbers([pending[index] for pending, index in found])
+        numbers = fetch_numbers([pending[index] for pending, index in found])
         for (pending, index), number in zip(found, numbers, strict=True):
             pending[index] = number
 
 
-def _numbers(tensors: list[torch.Tensor]) -> list[float]:
-    """The values of many tensors of one device, in their order."""
-    if len({(tensor.dtype, tensor.ndim) for tensor in tensors}) == 1:  # almost always, and many times faster
+def fetch_numbers(tensors: list[torch.Tensor]) -> list[float]:
+    """Return the values of one-element tensors of one device, in a single transfer."""
+    kinds = {(tensor.dtype, tensor.ndim) for tensor in tensors}
+    if len(kinds) == 1:  # Almost always the case, and many times faster.
         values = torch.stack(tensors).flatten().tolist()
         return values if type(values[0]) is float else [float(value) for value in values]
     return torch.stack([tensor.reshape(()).double() for tensor in tensors]).tolist()
 
 
 def _add(sums: list[float], values: list[float], moments: list[Moment], by_epoch: bool) -> None:
-    """One by one, so that a sum does not depend on how often there was something to report."""
+    """Add values one by one, so that a sum does not depend on how often `settle` was called."""
     for value, moment in zip(values, moments, strict=True):
         if by_epoch and moment[1] != sums[2]:
             sums[:] = [0.0, 0.0, moment[1]]

@@ -1,33 +1,33 @@
-"""EventStorage: scalars with their recent history, and images, figures, histograms, text and files on their way to writers."""
+"""The store of recorded events: scalars with recent history, and records for the writers."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from statistics import fmean
 from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from hookline.errors import ConfigError
 from hookline.events.series import Moment, Scalar, Series, fetch
 
-WINDOW = 256  # values kept per scalar, unless someone takes means over more
-LONGEST = 10_000  # the most that a mean can be taken over
-PENDING = 1024  # values of one scalar that may wait on the device before they are fetched unasked
+WINDOW = 256  # values kept per scalar by default
+LONGEST = 10_000  # the longest window of a mean
+PENDING = 1024  # values of one scalar that may wait before they are fetched
 
 Tensor = torch.Tensor
 
 
 class Clock(Protocol):
-    """What tells the storage where in the run it is; the runner does."""
+    """The counters of the run."""
 
     iter: int
     epoch: int
 
 
 class Record(NamedTuple):
-    """Something other than a scalar, with the moment it belongs to."""
+    """An image, histogram, figure, text or file with its position in the run."""
 
     kind: str  # image, histogram, figure, text or artifact
     name: str
@@ -38,39 +38,48 @@ class Record(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """A mean that is reported under a name of its own."""
+    """A mean of a scalar that is reported under another name."""
 
     of: str
-    over: int | str  # so many values, or "epoch", or "global"
+    over: int | str  # the number of values, "epoch" or "global"
 
 
 class EventStorage:
-    """Records values as they come, tensors on their device; `flush` fetches them all in one transfer.
+    """Records values, leaving tensors on their device; `flush` fetches them in one transfer.
 
-    Memory and cost per record stay the same however long a run is: each scalar keeps its last values only.
+    Each scalar keeps only its last values, so memory and cost do not grow with the run.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._moment: Moment = (-1, -1, 0.0)
         self._series: dict[str, Series] = {}
+        self._evaluated: dict[str, Series] = {}  # of the current or last evaluation
+        self._into = self._series  # the target of new scalars
         self._window = WINDOW
         self._means: dict[str, Mean] = {}
-        self.losses_of = -1  # the iteration whose losses are recorded, for several hooks may see to that
-        self.recorded = 0  # how many scalars so far; whoever reports them can tell whether there are new ones
-        self.listeners: list[Any] = []  # writers that take records as they come
-        self.sources: list[Callable[[], object]] = []  # called before anything is read: hooks that record many values at a time
-        self._apart: dict[str, tuple[bool, list[Any]]] = {}  # what was recorded in the last evaluation, and whether it is smoothed
+        self.losses_of = -1  # the last iteration whose losses are recorded, by one of several hooks
+        # The learning rates of the last step, if a schedule has changed them since.
+        self.step_learning_rates: dict[str, float] | None = None
+        self.recorded = 0  # the number of scalars so far, to see whether there are new ones
+        self.listeners: list[Any] = []  # writers of images and other records
+        # Called before a read: hooks that record many values at a time.
+        self.sources: list[Callable[[], object]] = []
 
     def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
-        """Record a number or a tensor of one; without smoothing its latest value is shown instead of a mean.
+        """Record a number or a tensor with one element.
 
-        A device's tensor is read at the next report: one that is changed in place until then must be cloned.
+        A tensor on a device is read at the next report, so clone one that changes in place.
+
+        Args:
+            name: The name of the scalar.
+            value: The number.
+            smoothing_hint: Whether reports show the mean of recent values or only the last one.
         """
-        series = self._series.get(name) or self._new_series(name, smoothing_hint)
+        series = self._into.get(name) or self._new_series(name, smoothing_hint, self._into)
         if type(value) is not float:
             if type(value) is Tensor and value.is_cpu and value.numel() == 1:
-                value = float(value.item())  # there is no device to wait for
+                value = float(value.item())  # There is no device to wait for.
             else:
                 value = _checked(name, value)
                 series.on_device = series.on_device or type(value) is not float
@@ -83,30 +92,34 @@ class EventStorage:
         if len(series.pending) >= PENDING:
             self.flush()
 
-    def put_scalars(self, scalars: Mapping[str, Any] | None = None, *, smoothing_hint: bool = True, **more: Any) -> None:
-        """Record several at once, from a mapping or by keyword."""
+    def put_scalars(
+        self, scalars: Mapping[str, Any] | None = None, *, smoothing_hint: bool = True, **more: Any
+    ) -> None:
+        """Record several scalars, from a mapping or by keyword."""
         for name, value in {**(scalars or {}), **more}.items():
             self.put_scalar(name, value, smoothing_hint)
 
     @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Keep what is recorded meanwhile apart: it belongs to the results of an evaluation, and not to the means of training."""
-        self._apart = {}
-        self.put_scalar = self._put_apart  # type: ignore[method-assign]  # so that to ask costs training nothing
+    def evaluation_scope(self) -> Iterator[None]:
+        """Record scalars as results of an evaluation, apart from those of training."""
+        recorded, self._evaluated = self.recorded, {}
+        self._into = self._evaluated
         try:
             yield
         finally:
-            del self.put_scalar
+            self._into, self.recorded = self._series, recorded
 
-    def evaluated(self) -> dict[str, float]:
-        """What was recorded in the last evaluation, or the current one: each scalar's mean over it, or its last value."""
-        for _, values in self._apart.values():
-            values[:] = [float(value) for value in values]
-        return {name: fmean(values) if smoothed else values[-1] for name, (smoothed, values) in self._apart.items()}
+    def evaluation_scalars(self) -> dict[str, float]:
+        """Return the mean of each scalar over the current or last evaluation, or its last value."""
+        self.flush()
+        return {
+            name: series.running_mean("global") if series.smoothed else series.window[-1]
+            for name, series in self._evaluated.items()
+        }
 
     def put_history(self, name: str, values: Iterable[float], moments: Iterable[Moment]) -> None:
-        """Record what was noted in the meantime: numbers, each with the iteration, epoch and wall time that it belongs to."""
-        series = self._series.get(name) or self._new_series(name, smoothed=True)
+        """Record several past values of a scalar with their moments."""
+        series = self._series.get(name) or self._new_series(name, True, self._series)
         before = len(series.pending)
         series.pending.extend(values)
         series.pending_moments.extend(moments)
@@ -115,11 +128,11 @@ class EventStorage:
             self.flush()
 
     def put_image(self, name: str, image: Any) -> None:
-        """Record a picture: an array or tensor, HW, HWC or CHW, of bytes or of numbers from 0 to 1."""
+        """Record an image: an array or tensor HW, HWC or CHW of bytes or of numbers from 0 to 1."""
         self._emit("image", name, image)
 
     def put_histogram(self, name: str, values: Any) -> None:
-        """Record how the elements of an array or tensor are distributed, or counts and edges of a histogram made already."""
+        """Record a histogram of an array or tensor, or ready counts and edges."""
         self._emit("histogram", name, values)
 
     def put_figure(self, name: str, figure: Any) -> None:
@@ -134,15 +147,22 @@ class EventStorage:
         self._emit("artifact", name, path)
 
     def keep(self, count: int) -> None:
-        """Keep at least so many values of each scalar, for means over as many (10,000 at most)."""
+        """Keep at least `count` values of each scalar (10,000 at most), for means over them."""
         self._window = max(self._window, min(count, LONGEST))
         for series in self._series.values():
             series.resize(self._window)
 
     def add_mean(self, name: str, of: str, over: int | str) -> None:
-        """From now on report the mean of a scalar over so many values, the `epoch` or all of the run (`global`) as `name`."""
+        """Report the mean of a scalar under another name.
+
+        Args:
+            name: The name of the mean.
+            of: The name of the scalar.
+            over: The number of values, `epoch`, or `global` for the whole run.
+        """
         if over not in ("epoch", "global") and not (isinstance(over, int) and 1 <= over <= LONGEST):
-            raise ValueError(f"a mean is over 'epoch', 'global' or 1 to {LONGEST} values, got {over!r}")
+            message = f"the window of a mean must be 'epoch', 'global' or 1 to {LONGEST} values"
+            raise ConfigError(message, component="add_mean", parameter="over", value=over)
         self._means[name] = Mean(of, over)
         if isinstance(over, int):
             self.keep(over)
@@ -151,71 +171,96 @@ class EventStorage:
             self._series[of].running = self._running(of)
 
     def latest(self) -> dict[str, float]:
-        """The last value of each scalar."""
+        """Return the last value of each scalar."""
         self.flush()
-        of_training = {name: series.window[-1] for name, series in self._series.items() if series.window}
-        return of_training | {name: float(values[-1]) for name, (_, values) in self._apart.items()}
+        return {
+            name: series.window[-1]
+            for name, series in {**self._series, **self._evaluated}.items()
+            if series.window
+        }
 
     def history(self, name: str) -> list[Scalar]:
-        """The last values of a scalar that this process has recorded, each with iteration, epoch and wall time."""
+        """Return the last values of a scalar with iteration, epoch and wall time."""
         self.flush()
         series = self._series.get(name)
         return [] if series is None else series.history()
 
     def recorded_at(self, name: str) -> int:
-        """The iteration of a scalar's last value, -1 if this process has recorded none."""
+        """Return the iteration of a scalar's last value; -1 if this process recorded none."""
         self._ask()
         series = self._series.get(name)
         return -1 if series is None else series.last_iter()
 
     def means(self, count: int, since: int | None = None) -> dict[str, float]:
-        """The mean of each scalar over its last `count` values, or as `add_mean` has it; the last value where it is not smoothed.
+        """Return the mean of each scalar over its last `count` values, and the added means.
 
-        With `since` those are left out of which nothing was recorded from that iteration on.
+        A scalar that is not smoothed has its last value. With `since`, scalars without a value
+        from that iteration on are left out.
         """
         self.flush()
-        known = {name: series for name, series in self._series.items() if since is None or series.last_iter() >= since}
-        result = {name: series.mean(count if series.smoothed else 1) for name, series in known.items() if series.window}
+        known = {
+            name: series
+            for name, series in self._series.items()
+            if since is None or series.last_iter() >= since
+        }
+        result = {
+            name: series.mean(count if series.smoothed else 1)
+            for name, series in known.items()
+            if series.window
+        }
         for name, mean in self._means.items():
             if mean.of in known and known[mean.of].window:
                 series = known[mean.of]
-                result[name] = series.mean(mean.over) if isinstance(mean.over, int) else series.running_mean(mean.over)
+                result[name] = (
+                    series.mean(mean.over)
+                    if isinstance(mean.over, int)
+                    else series.running_mean(mean.over)
+                )
         return result
 
     def flush(self) -> None:
-        """Fetch what still waits on a device, in one transfer for each."""
+        """Fetch the waiting values, in one transfer for each device."""
         self._ask()
-        waiting = [series for series in self._series.values() if series.pending]
+        waiting = [
+            series
+            for series in (*self._series.values(), *self._evaluated.values())
+            if series.pending
+        ]
         fetch(waiting)
         for series in waiting:
             series.settle()
 
     def state_dict(self) -> dict[str, Any]:
-        """What smoothing needs after a resume."""
+        """Return the recent values, which smoothing needs after a resume."""
         self.flush()
         return {name: series.state_dict() for name, series in self._series.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._ask()  # what they have noted so far is to be forgotten too
+        self._ask()  # Drop the values that hooks have not recorded yet.
         self._series.clear()
         self.losses_of = -1
         for name, saved in state.items():
-            self._new_series(name, saved["smoothed"]).load_state_dict(saved)
-
-    def _put_apart(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
-        self._apart.setdefault(name, (smoothing_hint, []))[1].append(_checked(name, value))
+            self._new_series(name, saved["smoothed"], self._series).load_state_dict(saved)
 
     def _ask(self) -> None:
         for source in self.sources:
             source()
 
-    def _new_series(self, name: str, smoothed: bool) -> Series:
-        series = self._series[name] = Series(smoothed, self._window, self._running(name))
+    def _new_series(self, name: str, smoothed: bool, among: dict[str, Series]) -> Series:
+        if among is self._series:
+            series = Series(smoothed, self._window, self._running(name))
+        else:
+            series = Series(smoothed, 1, {"global": [0.0, 0.0, -1.0]})
+        among[name] = series
         return series
 
     def _running(self, name: str) -> dict[str, list[float]] | None:
-        """Sums for the means over epochs and the whole run, where they are wanted."""
-        kinds = {str(mean.over) for mean in self._means.values() if mean.of == name and isinstance(mean.over, str)}
+        """Return the sums for means over epochs and the whole run, if there are such means."""
+        kinds = {
+            str(mean.over)
+            for mean in self._means.values()
+            if mean.of == name and isinstance(mean.over, str)
+        }
         return {kind: [0.0, 0.0, -1.0] for kind in sorted(kinds)} or None
 
     def _emit(self, kind: str, name: str, value: Any) -> None:
@@ -225,12 +270,14 @@ class EventStorage:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """A number, or a detached tensor of one; here, where the mistake is, and not at the next report."""
+    """Return a number or a detached tensor; raise here, where the mistake is made."""
     if isinstance(value, Tensor):
         if value.numel() != 1:
-            raise ValueError(f"put_scalar({name!r}): a scalar is one number, got a tensor of shape {tuple(value.shape)}")
+            message = f"a scalar must be one number, not a tensor of shape {tuple(value.shape)}"
+            raise ConfigError(message, component="put_scalar", parameter=name)
         return value.detach()
     try:
         return float(value)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"put_scalar({name!r}): a scalar is a number or a tensor of one, got {value!r}") from error
+        message = f"{name!r} must be a number or a tensor with one element"
+        raise ConfigError(message, component="put_scalar", parameter=name, value=value) from error

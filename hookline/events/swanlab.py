@@ -1,4 +1,4 @@
-"""SwanLab."""
+"""The writer for SwanLab."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ log = logging.getLogger("hookline")
 
 @WRITERS.register("swanlab")
 class SwanLabWriter(Writer):
-    """Logs to a SwanLab run, which a run of the same id continues; without an account or a server to an offline run on disk.
+    """Logs to a SwanLab run, and to an offline run on disk without an account or a server.
 
-    Its mode `local` loses everything unless a dashboard is installed as well, so it is not offered.
+    The same id continues a run. SwanLab's mode `local` loses all data without a dashboard, so it is
+    not offered.
     """
 
     def __init__(
@@ -31,20 +32,37 @@ class SwanLabWriter(Writer):
         offline: bool = False,
     ) -> None:
         self._swanlab = require("swanlab", "swanlab")
-        wanted: dict[str, Any] = {"project": project, "name": name, "log_dir": str(dir), "id": run_id, "resume": "allow"}
+        wanted: dict[str, Any] = {
+            "project": project,
+            "name": name,
+            "log_dir": str(dir),
+            "id": run_id,
+            "resume": "allow",
+        }
         self._mode = "offline" if offline else "online"
         try:
             self._run = self._swanlab.init(mode=self._mode, **wanted)
-        except Exception as error:  # no account, no network, no server
+        except Exception as error:  # There is no account, network or server.
             if offline:
                 raise
-            log.warning("SwanLab cannot be reached, the run is recorded offline: %s", mask_text(str(error).partition("\n")[0]))
+            log.warning(
+                "SwanLab cannot be reached, the run is recorded offline: %s",
+                mask_text(str(error).partition("\n")[0]),
+            )
             self._mode = "offline"
             self._run = self._swanlab.init(mode="offline", **wanted)
         self._folder = self._run.dir if hasattr(self._run, "dir") else dir
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
-        self._run.log({**{tag(mode, name): float(value) for name, value in scalars.items()}, f"{mode}/epoch": epoch}, step=iter)
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
+        self._run.log(
+            {
+                **{tag(mode, name): float(value) for name, value in scalars.items()},
+                f"{mode}/epoch": epoch,
+            },
+            step=iter,
+        )
 
     def write(self, record: Record) -> None:
         record = portable(record)
@@ -54,19 +72,25 @@ class SwanLabWriter(Writer):
             self._run.save(str(record.value), base_path=str(record.value.parent))
         else:
             text = record.value if record.kind == "text" else _table(record.value)
-            self._run.log({f"{record.kind}/{record.name}": self._swanlab.Text(text)}, step=record.iter)
+            self._run.log(
+                {f"{record.kind}/{record.name}": self._swanlab.Text(text)}, step=record.iter
+            )
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         self._run.config.update(dict(config))
 
     def missing(self) -> str:
-        return f"the run is only on this disk, `swanlab sync {self._folder}` uploads it" if self._mode == "offline" else ""
+        return (
+            f"the run is only on this disk, `swanlab sync {self._folder}` uploads it"
+            if self._mode == "offline"
+            else ""
+        )
 
     def close(self) -> None:
         self._swanlab.finish(*(["crashed"] if self.failed else []))
 
 
 def _table(histogram: Any) -> str:
-    """SwanLab has no histograms: a line for each bin."""
+    """Return a histogram as text with a line for each bin, because SwanLab has none."""
     pairs = zip(histogram.edges[:-1], histogram.edges[1:], histogram.counts, strict=True)
     return "\n".join(f"{low:.6g} to {high:.6g}: {int(count)}" for low, high, count in pairs)

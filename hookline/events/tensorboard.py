@@ -1,4 +1,4 @@
-"""Event files for TensorBoard."""
+"""The writer for TensorBoard."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ class TensorBoardWriter(Writer):
 
     def __init__(self, log_dir: str | Path = "tensorboard") -> None:
         self.log_dir = Path(log_dir)
-        self._used_before = self.log_dir.is_dir() and any(self.log_dir.glob("events.out.tfevents.*"))
+        self._used_before = self.log_dir.is_dir() and any(
+            self.log_dir.glob("events.out.tfevents.*")
+        )
         self._open(None)
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
         for name, value in scalars.items():
             self.board.add_scalar(tag(mode, name), value, iter)
         self.board.add_scalar(f"{mode}/epoch", epoch, iter)
@@ -33,11 +37,14 @@ class TensorBoardWriter(Writer):
         if record.kind == "image":
             self.board.add_image(name, value, step, walltime=record.time, dataformats="HWC")
         elif record.kind == "histogram":
-            self.board.add_histogram_raw(name, **_moments(value), global_step=step, walltime=record.time)
+            self.board.add_histogram_raw(
+                name, **_moments(value), global_step=step, walltime=record.time
+            )
         elif record.kind == "text":
             self.board.add_text(name, _block(value), step, walltime=record.time)
         else:
-            self.board.add_text(f"files/{name}", str(value), step, walltime=record.time)  # it cannot hold files, so it says where they are
+            # TensorBoard cannot hold files, only their paths.
+            self.board.add_text(f"files/{name}", str(value), step, walltime=record.time)
         self.board.flush()
 
     def write_config(self, config: Mapping[str, Any]) -> None:
@@ -45,17 +52,17 @@ class TensorBoardWriter(Writer):
         self.board.flush()
 
     def write_graph(self, model: Any, inputs: Any) -> None:
-        """The model's graph, as tracing it with inputs shows it."""
+        """Write the graph of the model, traced with inputs."""
         self.board.add_graph(model, inputs)
         self.board.flush()
 
     def cut_after(self, iteration: int) -> None:
-        """Have TensorBoard forget the points beyond an iteration."""
+        """Make TensorBoard drop the points after an iteration."""
         self.board.close()
         self._open(iteration + 1)
 
     def set_aside(self) -> None:
-        """Have TensorBoard forget the points of an earlier run in the same folder."""
+        """Make TensorBoard drop the points of an earlier run in the same folder."""
         if self._used_before:
             self.board.close()
             self._open(0)
@@ -71,7 +78,7 @@ class TensorBoardWriter(Writer):
 
 
 def _moments(histogram: Any) -> dict[str, Any]:
-    """What TensorBoard wants to know of a histogram; sums are as exact as its bins."""
+    """Return the arguments of TensorBoard's raw histogram; its sums are as exact as its bins."""
     counts, edges = histogram
     centres = (edges[:-1] + edges[1:]) / 2
     return {
@@ -86,5 +93,5 @@ def _moments(histogram: Any) -> dict[str, Any]:
 
 
 def _block(text: str) -> str:
-    """As it is: TensorBoard takes text for Markdown."""
+    """Return text as a Markdown code block."""
     return "".join(f"    {line}\n" for line in text.splitlines())

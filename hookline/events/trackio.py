@@ -1,4 +1,4 @@
-"""Trackio: a local database, or a Space on Hugging Face."""
+"""The writer for Trackio: a local database, or a Space on Hugging Face."""
 
 from __future__ import annotations
 
@@ -12,17 +12,32 @@ from hookline.events.writer import WRITERS, Writer, require, tag
 
 @WRITERS.register("trackio")
 class TrackioWriter(Writer):
-    """Logs to a Trackio run, which a run of the same name continues."""
+    """Logs to a Trackio run; the same name continues it."""
 
     def __init__(
-        self, project: str = "hookline", name: str | None = None, space_id: str | None = None, config: Mapping[str, Any] | None = None
+        self,
+        project: str = "hookline",
+        name: str | None = None,
+        space_id: str | None = None,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
         self._trackio = require("trackio", "trackio")
-        own = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}  # SystemMonitorHook does that
-        self._run = self._trackio.init(project, name=name, space_id=space_id, config=dict(config or {}), resume="allow", **own)
+        # SystemMonitorHook records the CPU and the GPU.
+        own = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
+        self._run = self._trackio.init(
+            project, name=name, space_id=space_id, config=dict(config or {}), resume="allow", **own
+        )
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
-        self._run.log({**{tag(mode, name): float(value) for name, value in scalars.items()}, f"{mode}/epoch": epoch}, step=iter)
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
+        self._run.log(
+            {
+                **{tag(mode, name): float(value) for name, value in scalars.items()},
+                f"{mode}/epoch": epoch,
+            },
+            step=iter,
+        )
 
     def write(self, record: Record) -> None:
         record = portable(record)
@@ -30,11 +45,19 @@ class TrackioWriter(Writer):
         if record.kind == "image":
             self._run.log({record.name: trackio.Image(value)}, step=record.iter)
         elif record.kind == "histogram":
-            self._run.log({record.name: trackio.Histogram(np_histogram=(value.counts, value.edges))}, step=record.iter)
+            self._run.log(
+                {record.name: trackio.Histogram(np_histogram=(value.counts, value.edges))},
+                step=record.iter,
+            )
         elif record.kind == "text":
-            self._run.log({f"text/{record.name}": trackio.Markdown(f"```\n{value}\n```")}, step=record.iter)
+            self._run.log(
+                {f"text/{record.name}": trackio.Markdown(f"```\n{value}\n```")}, step=record.iter
+            )
         else:
-            artifact = trackio.Artifact(record.name.replace("/", "-"), type="model" if record.name.startswith("checkpoints/") else "file")
+            artifact = trackio.Artifact(
+                record.name.replace("/", "-"),
+                type="model" if record.name.startswith("checkpoints/") else "file",
+            )
             artifact.add_file(str(value))
             self._run.log_artifact(artifact)
 

@@ -1,4 +1,4 @@
-"""Weights & Biases."""
+"""The writer for Weights & Biases."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hookline.secrets import mask_text
 
 log = logging.getLogger("hookline")
 
-STEP = "iteration"  # what charts and pictures are shown over
-INIT_TIMEOUT = 30  # seconds; the library's own 90 are long to wait for a training that needs none of it
+STEP = "iteration"  # the x axis of charts and images
+INIT_TIMEOUT = 30  # seconds; the default of the library is 90
 
 
 @WRITERS.register("wandb")
 class WandbWriter(Writer):
-    """Logs to a W&B run, which a run of the same id continues; without an account or a server to an offline run on disk."""
+    """Logs to a W&B run, and to an offline run on disk without an account or a server."""
 
     def __init__(
         self,
@@ -35,13 +35,30 @@ class WandbWriter(Writer):
     ) -> None:
         self._wandb = require("wandb", "wandb")
         Path(dir or ".").mkdir(parents=True, exist_ok=True)
-        wanted = {"project": project, "name": name, "id": run_id, "resume": "allow", "dir": str(dir or ".")}
-        self._init({key: value for key, value in {**wanted, **(init_kwargs or {})}.items() if value is not None})
+        wanted = {
+            "project": project,
+            "name": name,
+            "id": run_id,
+            "resume": "allow",
+            "dir": str(dir or "."),
+        }
+        self._init(
+            {
+                key: value
+                for key, value in {**wanted, **(init_kwargs or {})}.items()
+                if value is not None
+            }
+        )
         if log_code:
             self._run.log_code()
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
-        self._log({**{tag(mode, name): value for name, value in scalars.items()}, f"{mode}/epoch": epoch}, iter)
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
+        self._log(
+            {**{tag(mode, name): value for name, value in scalars.items()}, f"{mode}/epoch": epoch},
+            iter,
+        )
 
     def write(self, record: Record) -> None:
         record = portable(record)
@@ -49,12 +66,18 @@ class WandbWriter(Writer):
         if record.kind == "image":
             self._log({name: self._wandb.Image(value)}, record.iter)
         elif record.kind == "histogram":
-            self._log({name: self._wandb.Histogram(np_histogram=(value.counts, value.edges))}, record.iter)
+            self._log(
+                {name: self._wandb.Histogram(np_histogram=(value.counts, value.edges))}, record.iter
+            )
         elif record.kind == "text":
-            self._log({f"text/{name}": self._wandb.Html(f"<pre>{html.escape(value)}</pre>")}, record.iter)
+            self._log(
+                {f"text/{name}": self._wandb.Html(f"<pre>{html.escape(value)}</pre>")}, record.iter
+            )
         else:
             kind = "model" if name.startswith("checkpoints/") else "file"
-            artifact = self._wandb.Artifact(f"{self._run.id}-{re.sub(r'[^0-9A-Za-z_.-]', '-', name)}", type=kind)
+            artifact = self._wandb.Artifact(
+                f"{self._run.id}-{re.sub(r'[^0-9A-Za-z_.-]', '-', name)}", type=kind
+            )
             artifact.add_file(str(value))
             self._run.log_artifact(artifact)
 
@@ -70,7 +93,7 @@ class WandbWriter(Writer):
         self._run.finish(exit_code=1 if self.failed else 0)
 
     def _log(self, values: dict[str, Any], iteration: int) -> None:
-        """A row of its own: the library takes nothing for a step that it has passed, and pictures are drawn later than they are of."""
+        """Log a row with its iteration: W&B rejects past steps, and images are drawn late."""
         self._run.log({**values, STEP: iteration})
 
     def _init(self, wanted: dict[str, Any]) -> None:
@@ -78,14 +101,15 @@ class WandbWriter(Writer):
         settings = wandb.Settings(init_timeout=INIT_TIMEOUT, login_timeout=INIT_TIMEOUT)
         try:
             self._run = wandb.init(settings=settings, **wanted)
-        except Exception as error:  # no account, no network, no server: the library gives up, a run must not
+        except Exception as error:  # There is no account, network or server.
             log.warning(
-                "W&B cannot be reached, the run is recorded offline: %s", mask_text(str(error).splitlines()[0] if str(error) else "")
+                "W&B cannot be reached, the run is recorded offline: %s",
+                mask_text(str(error).splitlines()[0] if str(error) else ""),
             )
             if wandb.run is None:
-                wandb.teardown()  # or the id stays taken
+                wandb.teardown()  # Otherwise the id stays in use.
             self._run = wandb.init(**{**wanted, "mode": "offline"})
         self._run.define_metric(STEP, hidden=True)
         self._run.define_metric("*", step_metric=STEP)
-        self._offline = bool(self._run.settings._offline)
+        self._offline = bool(self._run.settings._offline)  # noqa: SLF001
         self._folder = self._run.settings.sync_dir

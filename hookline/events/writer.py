@@ -1,4 +1,4 @@
-"""What a writer is, and the registry of writers."""
+"""The base class of writers, and their registry."""
 
 from __future__ import annotations
 
@@ -8,46 +8,50 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, Suggestion
 from hookline.events.storage import Record
 from hookline.registry import Registry
 from hookline.signature import parameters
 
 
 class Writer:
-    """Takes scalars at each logging interval and other records as they come; keeps nothing open after `close`."""
+    """Receives scalars at each logging interval and other records when they are recorded."""
 
-    slow: ClassVar[bool] = False  # whether its calls wait for a network, so that a thread of their own has to make them
-    failed = False  # set before `close` where the run ended with an error
+    slow: ClassVar[bool] = False  # whether its calls wait for a network and need a thread
+    failed = False  # set before `close` if the run ended with an error
 
-    def write_scalars(self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int) -> None:
-        """`mode` is train, val or test; `iter` and `epoch` count what is finished."""
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
+        """Write scalars of train, val or test; `iter` and `epoch` count finished ones."""
 
     def write(self, record: Record) -> None:
-        """An image, histogram, figure, text or file."""
+        """Write an image, histogram, figure, text or file."""
 
     def write_config(self, config: Mapping[str, Any]) -> None:
-        """The configuration of the run, without secrets."""
+        """Write the config of the run, with secrets masked."""
 
     def cut_after(self, iteration: int) -> None:
-        """The run goes on from this iteration: drop what was written of later ones, where that can be done."""
+        """Drop the records after the iteration that a run continues from, if possible."""
 
     def set_aside(self) -> None:
-        """A new run begins: keep apart from it what an earlier one left in the same place."""
+        """Move the records of an earlier run aside, because a new run begins."""
 
     def missing(self) -> str:
-        """What is not where it should be although no call has failed, and what to do about it; "" if nothing is."""
+        """Return a note about records that were not uploaded, with advice; "" if all were."""
         return ""
 
     def close(self) -> None:
-        """Write out what is left and let go of everything."""
+        """Write buffered records and release all resources."""
 
 
 class RegistryOfWriters(Registry[Writer]):
-    """The registry of writers: what a run knows and a config need not say is filled in."""
+    """The registry of writers; it fills in paths and progress from the run."""
 
-    def build_for(self, config: Mapping[str, Any] | Writer | str, progress: Any, work_dir: Path) -> Writer:
-        """A writer from `csv` or `{type: csv, path: …}`; relative paths lie in the work directory."""
+    def build_for(
+        self, config: Mapping[str, Any] | Writer | str, progress: Any, work_dir: Path
+    ) -> Writer:
+        """Build a writer from `csv` or `{type: csv, path: …}`, relative to the work directory."""
         if isinstance(config, Writer):
             return config
         config = {"type": config} if isinstance(config, str) else dict(config)
@@ -63,19 +67,20 @@ WRITERS = RegistryOfWriters("writer", Writer, home="hookline.events.builtin")
 
 
 def require(module: str, extra: str) -> Any:
-    """A module of an optional package; an error that says how to install it if it is not there."""
+    """Import a module of an optional package; raise HooklineError if it is not installed."""
     check_installed(module, extra)
     return importlib.import_module(module)
 
 
 def check_installed(module: str, extra: str) -> None:
-    """The same error, without the time that an import takes."""
+    """Raise HooklineError if a package is not installed, without importing it."""
     if importlib.util.find_spec(module) is None:
-        raise HooklineError(f"{module} is not installed: pip install 'hookline[{extra}]'")
+        advice = Suggestion(advice=f"pip install 'hookline[{extra}]'")
+        raise HooklineError(f"the package {module!r} is not installed", suggestion=advice)
 
 
 def tag(mode: str, name: str) -> str:
-    """`train/loss` and `val/accuracy`, under which trackers file `loss` and `accuracy`; `system/cpu` stays what it is."""
+    """Return the name of a scalar in trackers: `train/loss`, `val/accuracy`, `system/cpu`."""
     if mode == "train" and "/" in name:
         return name
     return f"{mode}/{name.removeprefix(f'{mode}_')}"

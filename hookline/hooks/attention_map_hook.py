@@ -1,35 +1,50 @@
-"""What attention attends to, over the input."""
+"""AttentionMapHook: attention weights over the input."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from torch import nn
 
 from hookline.engine import HOOKS, BaseRunner
-from hookline.visual.attention import Listener, over_image
-from hookline.visual.canvas import Picture
-from hookline.visual.colours import BLACK
-from hookline.visual.grid import Tile, grid
-from hookline.visual.heat_maps import feature_map_picture, overlay
-from hookline.visual.images import zoom_for, zoomed
-from hookline.visual.picture_hook import ImageHook, Pictures, at_least, matching
+from hookline.errors import require_at_least
+from hookline.hooks.bases.picture import ImageHook, NamedCanvases, select_layers
+from hookline.visual.attention import AttentionRecorder, attention_over_image
+from hookline.visual.canvas import Canvas
+from hookline.visual.colors import BLACK
+from hookline.visual.grid import Tile, draw_grid
+from hookline.visual.heat_maps import draw_feature_maps, overlay
+from hookline.visual.images import enlarge_or_shrink, zoom_to
 from hookline.visual.samples import Samples, take_samples
 
-TILE = 128
-DEFAULT_COUNT = 2  # the last layers with attention, if none are named
+TILE_SIZE = 128  # pixels
+DEFAULT_LAYER_COUNT = 2
 
 
 @HOOKS.register()
 @dataclass
 class AttentionMapHook(ImageHook):
-    """Draw the attention of one training sample, a map for each head over the input image, every `frequency` iterations.
+    """Draw the attention of one training sample, a map for each head over the input image.
 
-    Seen are `nn.MultiheadAttention` and modules that call `scaled_dot_product_attention`; `layers` names them, with wildcards,
-    and without it the last two are drawn. Where the input is no image, or its patches form no grid, the matrices themselves
-    are drawn. Weights are computed again from what the layer was given, without dropout; training does not notice.
+    The hook sees `nn.MultiheadAttention` and modules that call `scaled_dot_product_attention`. If
+    the input is no image, or its patches form no grid, it draws the attention matrices. The weights
+    are recomputed from the inputs of the layer, without dropout. Training is not affected.
+
+    Args:
+        frequency: Number of iterations between two pictures.
+        layers: Names of the layers, with wildcards. None draws the last two layers with attention.
+        sample_batch_idx: Index of the sample in the batch.
+        max_heads: Largest number of heads to draw.
+        mean: Mean that the inputs were normalized with, for each channel. None estimates it.
+        std: Standard deviation that the inputs were normalized with, for each channel. None
+            estimates it.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: AttentionMapHook, frequency: 200, layers: ["blocks.*"], max_heads: 4}
+        ```
     """
 
     frequency: int = 100
@@ -40,64 +55,75 @@ class AttentionMapHook(ImageHook):
     std: list[float] | None = None
 
     def __post_init__(self) -> None:
-        at_least(self, frequency=1, sample_batch_idx=0, max_heads=1)
-        self._targets: dict[str, nn.Module] = {}
-        self._listener: Listener | None = None
+        require_at_least(self, 1, "frequency", "max_heads")
+        require_at_least(self, 0, "sample_batch_idx")
+        self._layers: dict[str, nn.Module] = {}
+        self._recorder: AttentionRecorder | None = None
 
     def before_train(self, runner: BaseRunner) -> None:
-        modules: dict[str, Any] = {name: module for name, module in runner.model.named_modules() if name}
-        self._targets = modules if self.layers is None else matching("AttentionMapHook", modules, self.layers)
+        self._layers = {name: module for name, module in runner.model.named_modules() if name}
+        if self.layers is not None:
+            self._layers = select_layers(self, "layers", self._layers, self.layers)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        if not self._told and self.has_room(runner):
-            self._listener = Listener(self._targets, self.sample_batch_idx)
-            self._listener.start()
+        if not self._has_warned and self.has_room(runner):
+            self._recorder = AttentionRecorder(self._layers, self.sample_batch_idx)
+            self._recorder.start()
 
     def after_forward(self, runner: BaseRunner) -> None:
-        if self._listener is None:
+        if self._recorder is None:
             return
-        listener, self._listener = self._listener, None
-        listener.stop()
+        recorder = self._recorder
+        self._recorder = None
+        recorder.stop()
         try:
-            found = listener.weights(last=DEFAULT_COUNT if self.layers is None else 0)
-            samples, step = take_samples(runner, self.sample_batch_idx + 1), runner.iter
-        except Exception as error:  # attention of a kind that is not known here: no picture ends a run
-            self.tell_once(runner, f"cannot compute the attention again, and does not try any more: {error}")
+            found = recorder.compute_weights(DEFAULT_LAYER_COUNT if self.layers is None else None)
+            samples = take_samples(runner, self.sample_batch_idx + 1)
+        except Exception as error:  # a picture must not end the run, whatever the layer raises
+            message = f"cannot compute the attention weights, and will not try again: {error}"
+            self.warn_once(runner, message)
             return
         if not found:
-            self.tell_once(runner, "no attention was seen in the model, so there is nothing to draw")
+            self.warn_once(runner, "the model has no attention that can be drawn")
             return
         weights = {name: each.numpy() for name, each in found.items()}
+        step = runner.iter
 
-        def compose() -> Pictures:
-            image = self._image(samples, runner)
+        def compose() -> NamedCanvases:
+            image = self._image_of(samples, runner)
             for name, each in weights.items():
-                yield name, attention_picture(each[: self.max_heads], image, f"attention of {name}, step {step}")
+                title = f"attention of {name}, step {step}"
+                yield name, draw_attention(each[: self.max_heads], image, title)
 
         self.paint(runner, compose)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        self.after_forward(runner)  # in a loop of the user's own that has not said when the forward was over
+        self.after_forward(runner)  # for driven loops, which may skip that site
 
     def cleanup(self, runner: BaseRunner) -> None:
-        if self._listener is not None:
-            self._listener.stop()
+        if self._recorder is not None:
+            self._recorder.stop()
         super().cleanup(runner)
 
-    def _image(self, samples: Samples, runner: BaseRunner) -> np.ndarray | None:
+    def _image_of(self, samples: Samples, runner: BaseRunner) -> np.ndarray | None:
+        """Return the input of the sample as an image, None if it is something else."""
         try:
             images = samples.images()
         except ValueError:
-            return None  # not an image: the matrices are drawn instead
+            return None
         return self.to_rgb(images, runner.logger)[-1]
 
 
-def attention_picture(weights: np.ndarray, image: np.ndarray | None, title: str) -> Picture:
-    """For each head of the weights [heads, queries, keys] a map over the image, beside it, or the matrices if that cannot be."""
-    if image is not None:
-        large = zoomed(image, zoom_for(image, TILE))
-        maps = [over_image(head, *image.shape[:2]) for head in weights]
-        if all(each is not None for each in maps):
-            tiles = [Tile(overlay(large, each), [(f"head {number}", BLACK)]) for number, each in enumerate(maps, 1) if each is not None]
-            return grid([Tile(large, [("input", BLACK)]), *tiles], title, scale="attention, little to much")
-    return feature_map_picture(weights, f"{title} (rows: queries, columns: keys)")
+def draw_attention(weights: np.ndarray, image: np.ndarray | None, title: str) -> Canvas:
+    """Draw weights [heads, queries, keys] over an image, or as matrices if they do not fit it."""
+    matrices = draw_feature_maps(weights, f"{title} (rows: queries, columns: keys)")
+    if image is None:
+        return matrices
+    pixels = enlarge_or_shrink(image, zoom_to(image, TILE_SIZE))
+    tiles = [Tile(pixels, [("input", BLACK)])]
+    for number, head in enumerate(weights, start=1):
+        heat = attention_over_image(head, *image.shape[:2])
+        if heat is None:
+            return matrices
+        tiles.append(Tile(overlay(pixels, heat), [(f"head {number}", BLACK)]))
+    return draw_grid(tiles, title, scale="attention, low to high")

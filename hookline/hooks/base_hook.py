@@ -1,4 +1,4 @@
-"""The base of all hooks, under the name the documents give its file; the class itself is the engine's."""
+"""The base class of all hooks, re-exported from the engine under its documented path."""
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Hook, Priority, get_priority, state
 

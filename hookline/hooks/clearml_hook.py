@@ -1,4 +1,4 @@
-"""ClearML."""
+"""Log to ClearML."""
 
 from __future__ import annotations
 
@@ -6,16 +6,33 @@ from dataclasses import dataclass
 
 from hookline.engine import HOOKS, BaseRunner, state
 from hookline.events.clearml import ClearMLWriter
-from hookline.tracking import TrackerHook, begins_anew
+from hookline.hooks.bases.tracker import TrackerHook, is_fresh_run
 
 
 @HOOKS.register()
 @dataclass
 class ClearMLHook(TrackerHook):
-    """Log to a ClearML task every `interval` iterations; a resumed run goes on in the same task.
+    """Log to a ClearML task. A resumed run continues the same task.
 
-    Without an account or a server, or with `offline`, the run is recorded in an offline session, and the end says where.
-    `log_model` uploads the last and the best checkpoints.
+    Without an account or a server, the run is recorded in an offline session, and its file is
+    logged at the end.
+
+    Args:
+        project: Name of the ClearML project.
+        task_name: Name of the task. None uses the name of the work directory.
+        offline: Record an offline session instead of connecting to a server.
+        log_model: Upload the last and the best checkpoints.
+        interval: Number of iterations between two reports of scalars.
+
+    Attributes:
+        run_id: ID of the run, under which a resumed run continues.
+        task_id: ID that ClearML assigned to the task.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: ClearMLHook, project: digits, task_name: cnn, offline: true}
+        ```
     """
 
     project: str = "hookline"
@@ -24,13 +41,19 @@ class ClearMLHook(TrackerHook):
     log_model: bool = False
     interval: int = 50
     run_id: str = state("")
-    task_id: str = state("")  # ClearML chooses it itself
+    task_id: str = state("")
 
     module = "clearml"
     extra = "clearml"
 
     def open_writer(self, runner: BaseRunner) -> ClearMLWriter:
-        known = None if begins_anew(runner) or self.task_id.startswith("offline") else self.task_id or None
-        writer = ClearMLWriter(self.project, self.task_name or runner.work_dir.name, known, self.offline)
+        known = (
+            None
+            if is_fresh_run(runner) or self.task_id.startswith("offline")
+            else self.task_id or None
+        )
+        writer = ClearMLWriter(
+            self.project, self.task_name or runner.work_dir.name, known, self.offline
+        )
         self.task_id = writer.id
         return writer

@@ -1,4 +1,4 @@
-"""Another order in each epoch, also where a sampler must be told so."""
+"""Pass the epoch number to samplers."""
 
 from __future__ import annotations
 
@@ -11,15 +11,26 @@ from hookline.engine import HOOKS, BaseHook, BaseRunner
 @HOOKS.register()
 @dataclass
 class DistSamplerSeedHook(BaseHook):
-    """Tell the training sampler which epoch begins, so that a distributed one shuffles anew; also one inside a batch sampler.
+    """Pass the epoch number to the training sampler, so that a distributed sampler reshuffles.
 
-    The runner itself tells the loader and its sampler; this hook is for samplers that lie deeper, and for configs that name it.
+    The runner already does so for the loader and its sampler. This hook also reaches the sampler
+    inside a batch sampler.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: DistSamplerSeedHook}
+        ```
     """
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
         loader: Any = runner.train_loader
         batch_sampler = getattr(loader, "batch_sampler", None)
         sampler: Any
-        for sampler in (getattr(loader, "sampler", None), batch_sampler, getattr(batch_sampler, "sampler", None)):
+        for sampler in (
+            getattr(loader, "sampler", None),
+            batch_sampler,
+            getattr(batch_sampler, "sampler", None),
+        ):
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(runner.epoch)

@@ -1,4 +1,4 @@
-"""Stopping when going on does not pay."""
+"""Stop training when a metric no longer improves."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import torch
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
-from hookline.engine.metrics import better_when
-from hookline.errors import ConfigError
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, StopReason, state
+from hookline.errors import ConfigError, Suggestion, require_at_least
+from hookline.metrics.direction import infer_direction
 
 WEIGHTS = ("state_dict", "ema_state_dict")
 
@@ -18,12 +18,35 @@ WEIGHTS = ("state_dict", "ema_state_dict")
 @HOOKS.register()
 @dataclass
 class EarlyStoppingHook(BaseHook):
-    """Stop when `monitor` has not improved by more than `min_delta` for `patience` validations.
+    """Stop training when a metric has not improved for several validations.
 
-    `mode` is `min`, `max` or `auto` (the metric's name tells). With a `baseline` only what is better than it resets the
-    patience. It also stops at `stopping_threshold` (good enough), at `divergence_threshold` (hopeless) and, with `check_finite`,
-    when the metric is not a finite number. With `restore_best_weights` the run ends with the weights of its best validation, and
-    with an average of that moment if there is one; until then a copy of them is part of each checkpoint.
+    Args:
+        monitor: Metric to watch.
+        patience: Number of validations in a row without an improvement after which to stop.
+        min_delta: Difference that an improvement must exceed.
+        mode: `min` if lower is better, `max` if higher is better, `auto` to infer it from the name
+            of the metric.
+        baseline: Only a value better than this resets the patience.
+        restore_best_weights: End the run with the weights of the best validation, and with the
+            weight average of that time if there is one. Until then, each checkpoint holds a copy.
+        check_finite: Stop when the metric is NaN or infinite.
+        stopping_threshold: Stop when the metric is at least this good.
+        divergence_threshold: Stop when the metric is at least this bad.
+
+    Attributes:
+        best_score: Best value of the metric so far.
+        best_epoch: Epoch of the best validation.
+        wait_count: Number of validations since the last improvement.
+        stopped_epoch: Epoch after which the hook stopped the run.
+        last_score: Latest value of the metric.
+        judged_at: Iteration of the last counted validation. No validation counts twice.
+        best: Copy of the best weights, with `restore_best_weights`.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: EarlyStoppingHook, monitor: val_loss, patience: 5, min_delta: 0.001}
+        ```
     """
 
     monitor: str = "val_loss"
@@ -40,35 +63,39 @@ class EarlyStoppingHook(BaseHook):
     wait_count: int = state(0)
     stopped_epoch: int | None = state(None)
     last_score: float | None = state(None)
-    judged_at: int = state(-1)  # the iteration of the last validation that was counted: one is not counted twice
+    judged_at: int = state(-1)  # the iteration of the last validation that was counted
     best: dict[str, Any] | None = state(None)
 
     priority = Priority.VERY_LOW
+    adds_metrics = False
 
     def __post_init__(self) -> None:
-        if self.patience < 0 or self.min_delta < 0:
-            raise ValueError(f"EarlyStoppingHook: patience and min_delta must not be negative, got {self.patience} and {self.min_delta}")
-        rule = {"min": "less", "max": "greater", "auto": better_when(self.monitor)}[self.mode]
-        self._sign = {"greater": 1, "less": -1, None: 0}[rule]  # times a score: more is better
-        self._best_is_new, self._restored_at = False, -1
+        require_at_least(self, 0, "patience", "min_delta")
+        directions = {"min": "less", "max": "greater", "auto": infer_direction(self.monitor)}
+        signs = {"greater": 1, "less": -1, None: 0}
+        self._sign = signs[directions[self.mode]]  # times a score: more is better
+        self._best_is_new = False
+        self._restored_at = -1
         if not self.restore_best_weights:
-            self.leave_alone("before_save_checkpoint", "after_run")
+            self.disable_sites("before_save_checkpoint", "after_run")
+
+    def before_run(self, runner: BaseRunner) -> None:
+        runner.best.require(self.name, "monitor", self.monitor)
 
     def before_train(self, runner: BaseRunner) -> None:
-        names = runner.evaluation.names(runner)
-        runner.evaluation.check_name(runner, self.name, self.monitor)
-        if not self._sign:  # only now: a name that is not measured is the greater mistake, and maybe why it tells nothing
-            unsure = (
-                f" (and what a validation gives is not known before the first one: is there a {self.monitor!r}?)" if names is None else ""
-            )
+        if not self._sign:
+            message = f"cannot infer whether to minimize or maximize {self.monitor!r}"
+            advice = Suggestion(advice="set mode='min' or mode='max'")
             raise ConfigError(
-                f"{self.name}: {self.monitor!r} does not tell by its name whether less is better{unsure}: set mode to min or max"
+                message, path=("mode",), component=self.name, parameter="mode", suggestion=advice
             )
         if runner.val_loader is None:
-            runner.logger.warning("%s: there is no validation data, so %s will never be measured", self.name, self.monitor)
+            runner.logger.warning(
+                "%s: there is no validation data, so %s is never measured", self.name, self.monitor
+            )
         reason = self._reason_to_stop()
-        if self.stopped_epoch is not None and reason is not None:  # resumed after it had stopped, and nothing says otherwise now
-            runner.request_stop(reason)
+        if self.stopped_epoch is not None and reason is not None:
+            runner.request_stop(reason)  # resumed after it had stopped
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
         score = runner.metrics.get(self.monitor)
@@ -80,8 +107,9 @@ class EarlyStoppingHook(BaseHook):
             self.best_score, self.best_epoch = score, runner.epoch + 1
             if self.restore_best_weights:
                 self._best_is_new = True
-                runner.request_save(write=_nothing)  # so that there is a snapshot even if nobody else wants one
-        self.wait_count = 0 if improved and self._better(score, self.baseline) else self.wait_count + 1
+                runner.checkpointer.request_snapshot()
+        is_above_baseline = improved and self._better(score, self.baseline)
+        self.wait_count = 0 if is_above_baseline else self.wait_count + 1
         reason = self._reason_to_stop()
         if reason is not None:
             self.stopped_epoch = runner.epoch + 1
@@ -90,48 +118,71 @@ class EarlyStoppingHook(BaseHook):
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         checkpoint = runner.checkpoint
         assert checkpoint is not None
-        if self._best_is_new:  # at a seam averaging hooks have put the model's own weights back, and added theirs here
+        if self._best_is_new:
             self._best_is_new = False
             self.best = {key: _copy(checkpoint[key]) for key in WEIGHTS if key in checkpoint}
             checkpoint["hooks"][self.name] = self.state_dict()
 
     def after_run(self, runner: BaseRunner) -> None:
-        if self.best is not None and self.judged_at != self._restored_at:  # not again after a test that follows, maybe of other weights
+        # Not again after a test that follows, perhaps of other weights.
+        if self.best is not None and self.judged_at != self._restored_at:
             self._restored_at = self.judged_at
-            text = "%s: training ends with the weights of its best validation, %s %.6g of epoch %d (restore_best_weights)"
-            runner.logger.info(text, self.name, *self._best_is())
-            runner.load_weights(self.best)
+            runner.logger.info(
+                "%s: restored the weights of the best validation, %s %.6g of epoch %d",
+                self.name, self.monitor, self.best_score, self.best_epoch,
+            )  # fmt: skip
+            runner.checkpointer.load_weights(self.best)
 
     def _better(self, score: float, than: float | None) -> bool:
         if than is None:
             return math.isfinite(score)
         return self._sign * (score - than) > self.min_delta
 
-    def _reason_to_stop(self) -> str | None:
-        score, name = self.last_score, f"{self.name}: {self.monitor}"
+    def _reason_to_stop(self) -> StopReason | None:
+        score = self.last_score
         if score is None:
             return None
         if self.check_finite and not math.isfinite(score):
-            return f"{name} is {score}"
-        if self.stopping_threshold is not None and self._sign * (score - self.stopping_threshold) >= 0:
-            return f"{name} {score:.6g} has reached the stopping_threshold {self.stopping_threshold}"
-        if self.divergence_threshold is not None and self._sign * (score - self.divergence_threshold) <= 0:
-            return f"{name} {score:.6g} has reached the divergence_threshold {self.divergence_threshold}"
+            return self._reason(f"{self.monitor} is {score}", "check_finite")
+        if self._reached(score, self.stopping_threshold, sign=1):
+            threshold = f"the stopping_threshold {self.stopping_threshold}"
+            return self._reason(
+                f"{self.monitor} {score:.6g} reached {threshold}", "stopping_threshold"
+            )
+        if self._reached(score, self.divergence_threshold, sign=-1):
+            threshold = f"the divergence_threshold {self.divergence_threshold}"
+            return self._reason(
+                f"{self.monitor} {score:.6g} reached {threshold}", "divergence_threshold"
+            )
         if self.wait_count and self.wait_count >= self.patience:
-            best = "never improved" if self.best_score is None else "not improved on {1:.6g} of epoch {2}".format(*self._best_is())
-            than = "" if self.baseline is None else f", or not beyond the baseline {self.baseline},"
-            return f"{name} has {best}{than} in {self.wait_count} validations"
+            return self._reason(self._without_improvement(), "patience")
         return None
 
-    def _best_is(self) -> tuple[str, float, int]:
-        assert self.best_score is not None
-        assert self.best_epoch is not None
-        return self.monitor, self.best_score, self.best_epoch
+    def _reached(self, score: float, threshold: float | None, sign: int) -> bool:
+        return threshold is not None and sign * self._sign * (score - threshold) >= 0
 
+    def _without_improvement(self) -> str:
+        best = "has never improved"
+        if self.best_score is not None:
+            best = f"has not improved on {self.best_score:.6g} of epoch {self.best_epoch}"
+        baseline = "" if self.baseline is None else f" or passed the baseline {self.baseline}"
+        return f"{self.monitor} {best}{baseline} in {self.wait_count} validations"
 
-def _nothing(checkpoint: dict[str, Any]) -> None:
-    """A snapshot is all that is wanted."""
+    def _reason(self, message: str, parameter: str) -> StopReason:
+        """Give a reason to stop; `parameter` is the one that decides."""
+        details = {
+            "monitor": self.monitor,
+            "parameter": parameter,
+            "score": self.last_score,
+            "best": self.best_score,
+            "best_epoch": self.best_epoch,
+            "wait_count": self.wait_count,
+        }
+        return StopReason(message, self.name, details)
 
 
 def _copy(weights: dict[str, Any]) -> dict[str, Any]:
-    return {key: value.detach().to("cpu", copy=True) if isinstance(value, torch.Tensor) else value for key, value in weights.items()}
+    return {
+        key: value.detach().to("cpu", copy=True) if isinstance(value, torch.Tensor) else value
+        for key, value in weights.items()
+    }

@@ -1,27 +1,53 @@
-"""An average of the weights, for validation, testing and use; training itself never sees it."""
+"""Average the weights for validation, tests and later use."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
-from hookline.checkpoint import load_checkpoint
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
-from hookline.optim.averaging import WeightAverage, annealed, warmed_up
+from hookline.errors import parameter_error, require_at_least
+from hookline.optim.averaging import WeightAverage, annealed_momentum, warmup_momentum
 
 
 @HOOKS.register()
 @dataclass
 class EMAHook(BaseHook):
-    """Keep `ema = momentum * ema + (1 - momentum) * weights` and validate and test with it.
+    """Keep an average of the weights and use it for validation and tests.
 
-    `ema_type` may also be `StochasticWeightAverage` (all weights count the same) or `MomentumAnnealingEMA` (the momentum
-    rises as `updates / (gamma + updates)`). `begin_iter` and `begin_epoch` say from when on to average. With `update_buffers`
-    running statistics are averaged too, else the average is used with the model's own. `resume_from` is a checkpoint whose
-    average to start with. `device: cpu` keeps the average out of the GPU's memory.
+    The update is `ema = momentum * ema + (1 - momentum) * weights`. Training never uses the
+    average.
+
+    Args:
+        momentum: Share of the old average in the new one.
+        interval: Number of iterations between two updates.
+        warm_up: Limit the momentum to `(1 + iter) / (warm_up + iter)`, so that a young average
+            follows the weights faster. 0 disables the limit.
+        resume_from: Checkpoint whose average the run starts with.
+        update_buffers: Average the floating-point buffers, too. Otherwise the average is used with
+            the current buffers of the model.
+        ema_type: `StochasticWeightAverage` weights all updates equally. `MomentumAnnealingEMA`
+            raises the momentum as `updates / (gamma + updates)`.
+        begin_iter: First iteration to average, counted from 1.
+        begin_epoch: First epoch to average, counted from 1.
+        gamma: For `MomentumAnnealingEMA`: the larger the value, the slower the momentum rises.
+        device: Device that holds the average, such as `cpu` to save GPU memory. None uses the
+            devices of the weights.
+
+    Attributes:
+        updates: Number of updates so far.
+        started: Whether averaging has begun.
+
+    State:
+        The checkpoint holds the average as `ema_state_dict`.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: EMAHook, momentum: 0.999, warm_up: 100}
+        ```
     """
 
     momentum: float = 0.9999
@@ -29,7 +55,9 @@ class EMAHook(BaseHook):
     warm_up: int = 100
     resume_from: str | None = None
     update_buffers: bool = False
-    ema_type: Literal["ExponentialMovingAverage", "StochasticWeightAverage", "MomentumAnnealingEMA"] = "ExponentialMovingAverage"
+    ema_type: Literal[
+        "ExponentialMovingAverage", "StochasticWeightAverage", "MomentumAnnealingEMA"
+    ] = "ExponentialMovingAverage"
     begin_iter: int = 0
     begin_epoch: int = 0
     gamma: int = 100
@@ -41,17 +69,17 @@ class EMAHook(BaseHook):
 
     def __post_init__(self) -> None:
         if not 0 <= self.momentum < 1:
-            raise ValueError(f"EMAHook: momentum is the share of the old average, at least 0 and below 1, got {self.momentum}")
-        for name, least in (("interval", 1), ("warm_up", 0), ("begin_iter", 0), ("begin_epoch", 0), ("gamma", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"EMAHook: {name} must be at least {least}, got {getattr(self, name)}")
+            expected = "is the share of the old average and must be at least 0 and below 1"
+            raise parameter_error(self, "momentum", expected)
+        require_at_least(self, 1, "interval", "gamma")
+        require_at_least(self, 0, "warm_up", "begin_iter", "begin_epoch")
         self._average: WeightAverage | None = None
 
     @property
     def average(self) -> WeightAverage:
-        """The average itself; `average.state_dict()` fits the model."""
+        """The average. Its `state_dict()` fits the model."""
         if self._average is None:
-            raise RuntimeError("EMAHook: there is no average before the run has begun")
+            raise RuntimeError("EMAHook: there is no average before the run begins")
         return self._average
 
     @property
@@ -60,12 +88,12 @@ class EMAHook(BaseHook):
         if self.ema_type == "StochasticWeightAverage":
             return 1 - self._share()
         if self.ema_type == "MomentumAnnealingEMA":
-            return annealed(self.momentum, self.updates, self.gamma)
-        return warmed_up(self.momentum, self.runner.iter, self.warm_up)
+            return annealed_momentum(self.momentum, self.updates, self.gamma)
+        return warmup_momentum(self.momentum, self.runner.iter, self.warm_up)
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Within this block the model computes with the average; afterwards its own weights are back, whatever happened."""
+        """Let the model use the average inside a `with` block, and restore its weights afterwards."""
         inside_another = self.average.swapped
         self.average.swap_in()
         try:
@@ -79,7 +107,7 @@ class EMAHook(BaseHook):
             self._average = WeightAverage(runner.model, self.update_buffers, self.device)
             self.started = self.begin_iter <= 1 and self.begin_epoch <= 1
         if self.resume_from is not None and runner.iter == 0:
-            self._take(runner.parallel.whole(load_checkpoint(self.resume_from), Path(self.resume_from).parent))
+            self._take(runner.checkpointer.load(self.resume_from))
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None
@@ -98,7 +126,7 @@ class EMAHook(BaseHook):
 
     def before_val_epoch(self, runner: BaseRunner) -> None:
         if self.started:
-            runner.evaluation.undo_with(self.average.swap_out)  # also when the evaluation fails
+            runner.evaluation.on_end(self.average.swap_out)  # also when the evaluation fails
             self.average.swap_in()
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
@@ -110,16 +138,18 @@ class EMAHook(BaseHook):
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None
         if self.started:
-            runner.checkpoint["ema_state_dict"] = {key: value.detach() for key, value in self.average.state_dict().items()}
+            runner.checkpoint["ema_state_dict"] = {
+                key: value.detach() for key, value in self.average.state_dict().items()
+            }
 
     def _share(self) -> float:
-        """How much the current weights count in this iteration's update."""
+        """Return the share of the current weights in the next average."""
         if self.ema_type == "StochasticWeightAverage":
-            return 1 / (self.updates + 1)  # then all weights so far count the same
+            return 1 / (self.updates + 1)
         return 1 - self.current_momentum
 
     def _take(self, checkpoint: dict[str, Any]) -> None:
-        """Go on with a checkpoint's average; with its weights, or the model's, if it has none."""
+        """Continue with the average of a checkpoint, or start with the current weights."""
         saved = checkpoint.get("ema_state_dict")
         if saved is None:
             self.average.restart()

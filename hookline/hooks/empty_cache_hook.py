@@ -1,4 +1,4 @@
-"""Giving unused GPU memory back."""
+"""Release unused GPU memory."""
 
 from __future__ import annotations
 
@@ -11,18 +11,34 @@ ITERATIONS = ("after_train_iter", "after_val_iter", "after_test_iter")
 
 @HOOKS.register()
 class EmptyCacheHook(BaseHook):
-    """Call `torch.cuda.empty_cache()` before or after epochs, or after iterations (of training, validation and test)."""
+    """Call `torch.cuda.empty_cache()` around epochs or after iterations.
 
-    def __init__(self, before_epoch: bool = False, after_epoch: bool = True, after_iter: bool = False) -> None:
+    Without a GPU the call does nothing.
+
+    Args:
+        before_epoch: Call it before each epoch.
+        after_epoch: Call it after each epoch.
+        after_iter: Call it after each training, validation and test iteration.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: EmptyCacheHook, after_epoch: false, after_iter: true}
+        ```
+    """
+
+    def __init__(
+        self, before_epoch: bool = False, after_epoch: bool = True, after_iter: bool = False
+    ) -> None:
         if not before_epoch:
-            self.leave_alone("before_epoch")
+            self.disable_sites("before_epoch")
         if not after_epoch:
-            self.leave_alone("after_epoch")
+            self.disable_sites("after_epoch")
         if not after_iter:
-            self.leave_alone(*ITERATIONS)
+            self.disable_sites(*ITERATIONS)
 
     def before_epoch(self, runner: BaseRunner) -> None:
-        torch.cuda.empty_cache()  # does nothing where there is no GPU
+        torch.cuda.empty_cache()
 
     after_epoch = before_epoch
     after_train_iter = before_epoch

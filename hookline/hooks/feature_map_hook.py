@@ -1,4 +1,4 @@
-"""What convolutions see, as heat maps."""
+"""FeatureMapHook: outputs of layers as heat maps."""
 
 from __future__ import annotations
 
@@ -12,21 +12,42 @@ from torch import nn
 from torch.utils.hooks import RemovableHandle
 
 from hookline.engine import HOOKS, BaseRunner
-from hookline.visual.heat_maps import as_maps, feature_map_picture
-from hookline.visual.picture_hook import PictureHook, Pictures, at_least, matching
+from hookline.errors import require_at_least
+from hookline.hooks.bases.picture import NamedCanvases, PictureHook, select_layers
+from hookline.visual.heat_maps import as_maps, draw_feature_maps
 
-CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
-DEFAULT_COUNT = 3  # how many of a model's convolutions are shown if no layers are named
+CONVOLUTIONS = (
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+)
+DEFAULT_LAYER_COUNT = 3
 
 
 @HOOKS.register()
 @dataclass
 class FeatureMapHook(PictureHook):
-    """Draw what layers put out for one training sample, every `frequency` iterations.
+    """Draw the outputs of layers for one training sample.
 
-    `layers` are names of modules, with wildcards (`features.*`); without them it is the last three convolutions. At most
-    `max_features` channels are shown, of the sample `sample_batch_idx` of the batch (the last one of a shorter batch).
-    The layers are listened to only in iterations that are due; weights, gradients and random numbers are left alone.
+    The hook reads the layers only in iterations that it draws. Weights, gradients and the random
+    state do not change.
+
+    Args:
+        frequency: Number of iterations between two pictures.
+        max_features: Largest number of channels to draw.
+        sample_batch_idx: Index of the sample in the batch. In a shorter batch it is the last
+            sample.
+        layers: Names of the layers, with wildcards (`features.*`). None draws the last three
+            convolutions.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: FeatureMapHook, frequency: 200, layers: ["features.*"], max_features: 16}
+        ```
     """
 
     frequency: int = 100
@@ -35,54 +56,64 @@ class FeatureMapHook(PictureHook):
     layers: list[str] | None = None
 
     def __post_init__(self) -> None:
-        at_least(self, frequency=1, max_features=1, sample_batch_idx=0)
-        self._targets: dict[str, nn.Module] = {}
+        require_at_least(self, 1, "frequency", "max_features")
+        require_at_least(self, 0, "sample_batch_idx")
+        self._layers: dict[str, nn.Module] = {}
         self._handles: list[RemovableHandle] = []
-        self._kept: dict[str, np.ndarray] = {}
+        self._outputs: dict[str, np.ndarray] = {}
 
     def before_train(self, runner: BaseRunner) -> None:
         modules = {name: module for name, module in runner.model.named_modules() if name}
         if self.layers is not None:
-            self._targets = matching("FeatureMapHook", modules, self.layers)
+            self._layers = select_layers(self, "layers", modules, self.layers)
             return
-        convolutions = [(name, module) for name, module in modules.items() if isinstance(module, CONVOLUTIONS)]
-        self._targets = dict(convolutions[-DEFAULT_COUNT:])
+        convolutions = [name for name in modules if isinstance(modules[name], CONVOLUTIONS)]
+        self._layers = {name: modules[name] for name in convolutions[-DEFAULT_LAYER_COUNT:]}
         if not convolutions:
-            self.tell_once(runner, "the model has no convolutions, so there is nothing to draw; name other layers with 'layers'")
+            self.warn_once(runner, "the model has no convolutions to draw; set 'layers'")
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        if self._targets and self.has_room(runner):
-            for name, module in self._targets.items():
-                self._handles.append(module.register_forward_hook(functools.partial(self._keep, name)))
+        if self._layers and self.has_room(runner):
+            for name, module in self._layers.items():
+                keep = functools.partial(self._keep_output, name)
+                self._handles.append(module.register_forward_hook(keep))
 
     def after_forward(self, runner: BaseRunner) -> None:
-        listened = bool(self._handles)
-        self._stop_listening()
-        kept, self._kept = self._kept, {}
-        if kept:
-            self.paint(runner, functools.partial(self._compose, kept, runner.iter))
-        elif listened:
-            self.tell_once(runner, "no layer put out anything that can be drawn (layers inside of a compiled model cannot be listened to)")
+        was_due = bool(self._handles)
+        self._remove_handles()
+        outputs = self._outputs
+        self._outputs = {}
+        if outputs:
+            self.paint(runner, functools.partial(self._compose, outputs, runner.iter))
+        elif was_due:
+            self.warn_once(
+                runner,
+                "no layer returned an output that can be drawn (forward hooks do not run inside a"
+                " compiled model)",
+            )
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        self.after_forward(runner)  # in a loop of the user's own that has not said when the forward was over
+        self.after_forward(runner)  # for driven loops, which may skip that site
 
     def cleanup(self, runner: BaseRunner) -> None:
-        self._stop_listening()
+        self._remove_handles()
         super().cleanup(runner)
 
-    def _keep(self, name: str, module: nn.Module, inputs: Any, output: Any) -> None:
-        output = output[0] if isinstance(output, (tuple, list)) and output else output
+    def _keep_output(self, name: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        if isinstance(output, (tuple, list)) and output:
+            output = output[0]
         if isinstance(output, torch.Tensor) and output.ndim >= 2 and output.numel():
             sample = output.detach()[min(self.sample_batch_idx, len(output) - 1)]
-            self._kept[name] = sample.to("cpu", torch.float32, copy=True).numpy()  # a copy: the next layer may work in place
+            # Copy now: the next layer may work in place.
+            self._outputs[name] = sample.to("cpu", torch.float32, copy=True).numpy()
 
-    def _compose(self, kept: dict[str, np.ndarray], step: int) -> Pictures:
-        for name, sample in kept.items():
+    def _compose(self, outputs: dict[str, np.ndarray], step: int) -> NamedCanvases:
+        for name, sample in outputs.items():
             shape = " × ".join(map(str, sample.shape))
-            yield name, feature_map_picture(as_maps(sample, self.max_features), f"{name}  ({shape}), step {step}")
+            maps = as_maps(sample, self.max_features)
+            yield name, draw_feature_maps(maps, f"{name}  ({shape}), step {step}")
 
-    def _stop_listening(self) -> None:
+    def _remove_handles(self) -> None:
         for handle in self._handles:
             handle.remove()
         self._handles.clear()

@@ -1,4 +1,4 @@
-"""How weights and gradients are distributed."""
+"""HistogramHook: distributions of weights and gradients, for trackers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, state
-from hookline.visual.gradients import own_part
+from hookline.errors import require_at_least
+from hookline.visual.gradients import dense_values, local_part
 
 BINS = 64
 
@@ -15,43 +16,59 @@ BINS = 64
 @HOOKS.register()
 @dataclass
 class HistogramHook(BaseHook):
-    """Put a histogram of each parameter and of its gradient into the events every `interval` iterations, for trackers to show.
+    """Record histograms of the parameters and their gradients, for trackers to display.
 
-    Gradients are taken before clipping, weights before the step, and where gradients are accumulated it is the next step;
-    values that are not finite are left out. Of a sharded model it is the main process's part that is counted.
+    Weights are read before the optimizer step and gradients before clipping. With gradient
+    accumulation, the hook waits for the next step. Values that are not finite are left out. For a
+    sharded model, only the shard of the main rank is counted.
+
+    Args:
+        interval: Number of iterations between two records.
+        weights: Record histograms of the parameters.
+        gradients: Record histograms of the gradients.
+
+    Attributes:
+        recorded_at: Number of iterations at the last record.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: HistogramHook, interval: 1000}
+        ```
     """
 
     interval: int = 1000
     weights: bool = True
     gradients: bool = True
-    counted: int = state(0)  # how many iterations there were when it counted last
+    recorded_at: int = state(0)
 
     ranks = "main"
 
     def __post_init__(self) -> None:
-        if self.interval < 1:
-            raise ValueError(f"HistogramHook: interval must be at least 1, got {self.interval}")
+        require_at_least(self, 1, "interval")
 
     def after_backward(self, runner: BaseRunner) -> None:
-        if (runner.iter + 1) // self.interval == self.counted // self.interval:
+        if (runner.iter + 1) // self.interval == self.recorded_at // self.interval:
             return
-        self.counted = runner.iter + 1
+        self.recorded_at = runner.iter + 1
         for name, parameter in runner.model.named_parameters():
             path = name.replace(".", "/")
             if self.weights:
-                _put(runner, f"weights/{path}", parameter)
+                _record_histogram(runner, f"weights/{path}", parameter)
             if self.gradients and parameter.grad is not None:
-                _put(runner, f"gradients/{path}", parameter.grad)
+                _record_histogram(runner, f"gradients/{path}", parameter.grad)
 
 
-def _put(runner: BaseRunner, name: str, tensor: torch.Tensor) -> None:
-    """Counted where the tensor is: only its bins come over."""
-    tensor = own_part(tensor)
-    values = (tensor.coalesce().values() if tensor.is_sparse else tensor).float().flatten()
+def _record_histogram(runner: BaseRunner, name: str, tensor: torch.Tensor) -> None:
+    """Record a histogram that is counted on the tensor's device: only its bins are copied."""
+    values = dense_values(local_part(tensor)).float().flatten()
     values = values[values.isfinite()]
-    if values.numel():
-        low, high = (float(edge) for edge in torch.aminmax(values))
-        high = high if high > low else low + max(abs(low), 1.0) * 1e-6
-        counts = torch.histc(values, BINS, low, high).long().cpu().numpy()
-        edges = torch.linspace(low, high, BINS + 1, dtype=torch.float64).numpy()
-        runner.events.put_histogram(name, (counts, edges))
+    if not values.numel():
+        return
+    low = float(values.min())
+    high = float(values.max())
+    if high <= low:
+        high = low + max(abs(low), 1.0) * 1e-6
+    counts = torch.histc(values, BINS, low, high).long().cpu().numpy()
+    edges = torch.linspace(low, high, BINS + 1, dtype=torch.float64).numpy()
+    runner.events.put_histogram(name, (counts, edges))

@@ -1,4 +1,4 @@
-"""One scheduler, stepped every iteration, and the learning rate that stands for all groups."""
+"""Step one scheduler in every iteration and record a representative learning rate."""
 
 from __future__ import annotations
 
@@ -6,19 +6,35 @@ from dataclasses import dataclass
 from typing import Any
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.errors import ConfigError
+from hookline.errors import ConfigError, Suggestion
 from hookline.optim import SCHEDULERS
 from hookline.optim.groups import by_name, learning_rates, representative_group
-from hookline.optim.schedulers import build_schedulers, check_only_stepper, each_scheduler, follows_metric
+from hookline.optim.schedulers import (
+    build_schedulers,
+    check_only_stepper,
+    each_scheduler,
+    follows_metric,
+)
 
 
 @HOOKS.register()
 @dataclass
 class LRSchedulerHook(BaseHook):
-    """Step a scheduler after every iteration, and record as `lr` the rate of the group with most parameters.
+    """Step a scheduler after every iteration and record a representative learning rate.
 
-    `optimizer` and `scheduler` (an object or `{type: …}`) are the runner's if they are not given. If each group has just one
-    parameter, the most common initial rate is recorded.
+    The recorded `lr` belongs to the parameter group with the most parameters. If each group has
+    just one parameter, it is the most common initial rate.
+
+    Args:
+        optimizer: Optimizer whose learning rate is scheduled. None uses the optimizer of the
+            runner.
+        scheduler: A scheduler or its config (`{type: …}`). None uses the scheduler of the runner.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: LRSchedulerHook, scheduler: {type: StepLR, step_size: 1000}}
+        ```
     """
 
     optimizer: Any = None
@@ -31,21 +47,32 @@ class LRSchedulerHook(BaseHook):
         check_only_stepper(self, runner.hooks)
         optimizer: Any = self.optimizer if self.optimizer is not None else runner.optimizer
         if len(by_name(optimizer)) != 1:
-            raise ConfigError(f"{self.name} is for one optimizer: pass optimizer=…, or use ParamSchedulerHook")
-        if self.scheduler is not None:  # the runner's from now on, so that its state is in the checkpoint
-            runner.scheduler = self.scheduler = build_schedulers(SCHEDULERS, self.scheduler, optimizer)
+            advice = Suggestion(advice="pass optimizer=…, or use ParamSchedulerHook")
+            message = "needs exactly one optimizer"
+            raise ConfigError(
+                message, component=self.name, parameter="optimizer", suggestion=advice
+            )
+        if self.scheduler is not None:
+            # Pass it to the runner, so that the checkpoint holds its state.
+            runner.scheduler = self.scheduler = build_schedulers(
+                SCHEDULERS, self.scheduler, optimizer
+            )
         found = list(each_scheduler(runner.scheduler))
         if len(found) != 1 or follows_metric(found[0]):
-            raise ConfigError(f"{self.name} needs one scheduler that is stepped by iteration, got {found or None}")
+            message = "needs exactly one scheduler, stepped by iteration"
+            value = found or None
+            raise ConfigError(message, component=self.name, parameter="scheduler", value=value)
         self._scheduler, self._optimizer = found[0], optimizer
         self._best_group = representative_group(optimizer)
 
     def after_forward(self, runner: BaseRunner) -> None:
-        runner.used_rates = learning_rates(self._optimizer, self._best_group)
+        runner.events.step_learning_rates = learning_rates(self._optimizer, self._best_group)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        runner.events.put_scalar("lr", runner.used_rates["lr"], smoothing_hint=False)  # type: ignore[index]
+        rates = runner.events.step_learning_rates
+        assert rates is not None
+        runner.events.put_scalar("lr", rates["lr"], smoothing_hint=False)
         self._scheduler.step()
 
     def cleanup(self, runner: BaseRunner) -> None:
-        runner.used_rates = None
+        runner.events.step_learning_rates = None

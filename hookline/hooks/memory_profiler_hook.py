@@ -1,4 +1,4 @@
-"""How much memory a run takes, and whether it takes ever more."""
+"""Record memory use and warn about leaks."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import psutil
 import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import parameter_error, require_at_least
 from hookline.profiling.growth import Growth
 
 GB, MB = 1e9, 1e6
@@ -18,10 +19,23 @@ GB, MB = 1e9, 1e6
 @HOOKS.register()
 @dataclass
 class MemoryProfilerHook(BaseHook):
-    """Record the memory of the process and of the GPU, now and at its peak, every `interval` iterations.
+    """Record the current and the peak memory of the process and the GPU.
 
-    As `memory/rss_gb`, `memory/rss_peak_gb`, `memory/gpu_gb`, `memory/gpu_reserved_gb`, `memory/gpu_peak_gb`. One warning comes
-    when either passes `warn_threshold` (in GB), and one, with the slope, when it keeps growing as if something leaked.
+    The scalars are `memory/rss_gb`, `memory/rss_peak_gb`, `memory/gpu_gb`, `memory/gpu_reserved_gb`
+    and `memory/gpu_peak_gb`. The hook warns once if memory exceeds `warn_threshold`, and once, with
+    the slope, if it keeps growing like a leak.
+
+    Args:
+        interval: Number of iterations between two records.
+        log_gpu: Record GPU memory, if training runs on a GPU.
+        log_cpu: Record the memory of the process.
+        warn_threshold: Memory in GB that triggers a warning. None never warns about the amount.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: MemoryProfilerHook, interval: 50, warn_threshold: 12.0}
+        ```
     """
 
     interval: int = 50
@@ -32,15 +46,14 @@ class MemoryProfilerHook(BaseHook):
     priority = Priority.LOW
 
     def __post_init__(self) -> None:
-        if self.interval < 1:
-            raise ValueError(f"MemoryProfilerHook: interval must be at least 1, got {self.interval}")
+        require_at_least(self, 1, "interval")
         if self.warn_threshold is not None and not self.warn_threshold > 0:
-            raise ValueError(f"MemoryProfilerHook: warn_threshold is in GB and above 0, got {self.warn_threshold}")
+            raise parameter_error(self, "warn_threshold", "must be above 0 GB")
 
     def before_train(self, runner: BaseRunner) -> None:
         self._process = psutil.Process()
         self._growth = {"the process": Growth(), "the GPU": Growth()}
-        self._told: set[tuple[str, str]] = set()
+        self._warned: set[tuple[str, str]] = set()
         if runner.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(runner.device)
 
@@ -52,10 +65,16 @@ class MemoryProfilerHook(BaseHook):
                 self._judge(runner, owner, used)
 
     def _measure(self, runner: BaseRunner) -> Iterator[tuple[str, dict[str, float]]]:
-        """By owner, in GB; what is in use comes first."""
+        """Yield the scalars of each owner in GB, the current use first."""
         if self.log_cpu:
             used = self._process.memory_info()
-            yield "the process", {"memory/rss_gb": used.rss / GB, "memory/rss_peak_gb": max(_peak(used), used.rss) / GB}
+            yield (
+                "the process",
+                {
+                    "memory/rss_gb": used.rss / GB,
+                    "memory/rss_peak_gb": max(_peak(used), used.rss) / GB,
+                },
+            )
         if self.log_gpu and runner.device.type == "cuda":
             device = runner.device
             yield (
@@ -69,22 +88,31 @@ class MemoryProfilerHook(BaseHook):
 
     def _judge(self, runner: BaseRunner, owner: str, used: float) -> None:
         if self.warn_threshold is not None and used > self.warn_threshold:
-            self._tell(runner, owner, "much", f"{owner} uses {used:.2f} GB, more than warn_threshold ({self.warn_threshold:g} GB)")
+            self._warn_once(
+                runner,
+                owner,
+                "much",
+                f"{owner} uses {used:.2f} GB, more than warn_threshold ({self.warn_threshold:g} GB)",
+            )
         slope = self._growth[owner].add(runner.iter, used * GB)
         if slope is not None:
             text = f"the memory of {owner} keeps growing, by {slope / MB:.3g} MB an iteration, and is at {used:.2f} GB: "
-            self._tell(runner, owner, "growth", text + "does something keep every loss, output or batch?")
+            self._warn_once(
+                runner, owner, "growth", text + "does something keep every loss, output or batch?"
+            )
 
-    def _tell(self, runner: BaseRunner, owner: str, what: str, text: str) -> None:
-        if (owner, what) not in self._told:
-            self._told.add((owner, what))
+    def _warn_once(self, runner: BaseRunner, owner: str, what: str, text: str) -> None:
+        if (owner, what) not in self._warned:
+            self._warned.add((owner, what))
             runner.logger.warning("%s, iteration %d: %s", self.name, runner.iter + 1, text)
 
 
 def _peak(memory: object) -> int:
-    """The most that this process ever had, in bytes."""
+    """Return the peak memory of this process in bytes."""
     if sys.platform == "win32":
         return int(memory.peak_wset)  # type: ignore[attr-defined]
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+        1 if sys.platform == "darwin" else 1024
+    )

@@ -1,4 +1,4 @@
-"""Neptune, as far as it still goes."""
+"""Record runs offline for Neptune."""
 
 from __future__ import annotations
 
@@ -7,16 +7,31 @@ from typing import Any
 
 from hookline.engine import HOOKS, BaseRunner, state
 from hookline.events.neptune import NeptuneWriter
-from hookline.tracking import TrackerHook
+from hookline.hooks.bases.tracker import TrackerHook
 
 
 @HOOKS.register("NeptuneLoggerHook")
 @HOOKS.register()
 @dataclass
 class NeptuneHook(TrackerHook):
-    """Record the run in `neptune` in the work directory, offline: Neptune's service ended in March 2026.
+    """Record the run offline for Neptune, in `neptune` in the work directory.
 
-    Its client still writes its records (JSON lines, and files beside them). `init_kwargs` go to `neptune.init_run`.
+    Neptune's service ended in March 2026. Its client still writes offline records: JSON lines and
+    files.
+
+    Args:
+        init_kwargs: Arguments for `neptune.init_run`.
+        log_model: Store the last and the best checkpoints.
+        interval: Number of iterations between two reports of scalars.
+
+    Attributes:
+        run_id: ID of the run, under which a resumed run continues.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: NeptuneHook, interval: 50}
+        ```
     """
 
     init_kwargs: dict[str, Any] | None = None

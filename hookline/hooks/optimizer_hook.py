@@ -1,4 +1,4 @@
-"""The owners of `optimize`: from the loss to changed weights. A run has exactly one of them."""
+"""Hooks that own `optimize`: backward, clipping, step. A run has exactly one of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import torch
 
+from hookline.batches import count_samples
+from hookline.diagnosis import describe_bad_loss
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.engine.step import wrong_loss
-from hookline.errors import add_note
+from hookline.errors import ConfigError, add_note, require_at_least
 from hookline.optim.clipping import make_clip
 from hookline.optim.fp16 import enable_fp16
 from hookline.optim.graph import outside_graph, without_gradient
@@ -21,11 +22,19 @@ from hookline.optim.sync import gradient_sync
 @HOOKS.register()
 @dataclass
 class OptimizerHook(BaseHook):
-    """Backward, clipping of gradients, step, zero_grad, once an iteration.
+    """Run backward, clip the gradients, step the optimizer and clear the gradients.
 
-    `grad_clip` takes the arguments of `torch.nn.utils.clip_grad_norm_` (`max_norm`, `norm_type`) or `{clip_value: …}`; the
-    norm is recorded as `grad_norm`. `detect_anomalous_params` names the parameters that the loss does not depend on and
-    those that got no gradient; it is slow and for debugging only.
+    Args:
+        grad_clip: Arguments of `torch.nn.utils.clip_grad_norm_` (`max_norm`, `norm_type`), or
+            `{clip_value: …}`. The norm is recorded as `grad_norm`.
+        detect_anomalous_params: Log parameters that the loss does not depend on, and parameters
+            without a gradient. Slow: for debugging only.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: OptimizerHook, grad_clip: {max_norm: 1.0}}
+        ```
     """
 
     grad_clip: dict[str, Any] | None = None
@@ -34,35 +43,46 @@ class OptimizerHook(BaseHook):
     priority = Priority.ABOVE_NORMAL
 
     def __post_init__(self) -> None:
-        self._clip = None if self.grad_clip is None else make_clip(type(self).__name__, self.grad_clip)
+        self._clip = None
+        if self.grad_clip is not None:
+            self._clip = make_clip(type(self).__name__, self.grad_clip)
         self._reported: list[str] = []
 
     def before_train(self, runner: BaseRunner) -> None:
         if isinstance(runner.optimizer, Mapping):
-            raise ValueError(f"{self.name} steps one optimizer; a model with several steps them in its own train_step")
+            raise ConfigError(
+                "steps one optimizer; a model with several steps them in its own train_step",
+                component=self.name,
+            )
         assert runner.optimizer is not None
         self._params = [p for group in runner.optimizer.param_groups for p in group["params"]]
         runner.optimizer.zero_grad(set_to_none=True)
 
     def optimize(self, runner: BaseRunner) -> None:
+        self._differentiate(runner)
+        self._finish(runner)
+
+    def _differentiate(self, runner: BaseRunner, weight: float = 1.0) -> None:
+        """Run the backward pass of the loss, times a weight."""
         loss = runner.outputs["loss"]
         if self.detect_anomalous_params:
-            self._report(runner, "outside the graph of the loss", outside_graph(loss, runner.model.named_parameters()))
+            names = outside_graph(loss, runner.model.named_parameters())
+            self._report(runner, "outside the graph of the loss", names)
         try:
-            self._backward(loss)
+            self._backward(loss if weight == 1.0 else loss * weight)
         except Exception as error:
             _explain(error, loss)
             raise
-        self._finish(runner)
 
     def _backward(self, loss: torch.Tensor) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
 
     def _finish(self, runner: BaseRunner) -> None:
-        """From complete gradients to changed weights."""
+        """Clip complete gradients, step the optimizer and clear the gradients."""
         optimizer: torch.optim.Optimizer = runner.optimizer  # type: ignore[assignment]
         if self.detect_anomalous_params:
-            self._report(runner, "without a gradient", without_gradient(runner.model.named_parameters()))
+            names = without_gradient(runner.model.named_parameters())
+            self._report(runner, "without a gradient", names)
         for call in runner.sites.after_backward:
             call(runner)
         if self._clip is not None:
@@ -79,7 +99,7 @@ class OptimizerHook(BaseHook):
 
     def _report(self, runner: BaseRunner, what: str, names: list[str]) -> None:
         message = f"parameters {what}: {', '.join(names)}"
-        if names and message not in self._reported:  # once, for it is the same in most iterations
+        if names and message not in self._reported:  # most iterations repeat it
             self._reported.append(message)
             runner.logger.error("iteration %d: %s", runner.iter + 1, message)
 
@@ -87,29 +107,41 @@ class OptimizerHook(BaseHook):
 @HOOKS.register()
 @dataclass
 class GradientCumulativeOptimizerHook(OptimizerHook):
-    """Add up the gradients of `cumulative_iters` iterations, then step with their mean over the samples.
+    """Accumulate the gradients of several iterations before each optimizer step.
 
-    An epoch's last group may have fewer batches, and a batch fewer samples: the result is that of one large batch. With several
-    processes only a loader that Hookline divides can say how large a batch is over all of them; of any other all count the same.
+    The step uses the mean over all samples, as one large batch would, even if a batch or the last
+    group of an epoch is smaller. In a distributed run, only loaders that Hookline divides know the
+    size of a batch over all ranks. Batches of other loaders count equally.
+
+    Args:
+        cumulative_iters: Number of iterations for each optimizer step.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: GradientCumulativeOptimizerHook, cumulative_iters: 4, grad_clip: {max_norm: 1.0}}
+        ```
     """
 
     cumulative_iters: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.cumulative_iters < 1:
-            raise ValueError(f"{type(self).__name__}: cumulative_iters must be at least 1, got {self.cumulative_iters}")
-        self._batches, self._first, self._weight = 0, 0.0, 0.0  # of the group so far: batches, size of the first, sum of weights
+        require_at_least(self, 1, "cumulative_iters")
+        self._batches = 0  # in the group of iterations so far
+        self._first_size = 0.0  # samples of the group's first batch
+        self._weight = 0.0  # sum of the weights of the group's batches
 
     def before_train(self, runner: BaseRunner) -> None:
         super().before_train(runner)
         self._begin(runner)
-        # Where an epoch's end comes as a surprise no iteration can be known to be an inner one.
-        self._sync = gradient_sync(runner.parallel.called) if runner.epoch_length is not None else None
+        self._sync = None
+        if runner.epoch_length is not None:  # else any iteration may be the epoch's last
+            self._sync = gradient_sync(runner.parallel.train_module)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         super().after_load_checkpoint(runner)
-        self._begin(runner)  # a run that goes back to a checkpoint may be amid a group
+        self._begin(runner)  # a rollback may happen inside a group
         runner.optimizer.zero_grad(set_to_none=True)  # type: ignore[union-attr]
 
     def before_train_iter(self, runner: BaseRunner) -> None:
@@ -117,15 +149,8 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
             self._sync(self._completes(runner))
 
     def optimize(self, runner: BaseRunner) -> None:
-        loss = runner.outputs["loss"]
-        if self.detect_anomalous_params:
-            self._report(runner, "outside the graph of the loss", outside_graph(loss, runner.model.named_parameters()))
         weight = self._weigh(runner)
-        try:
-            self._backward(loss if weight == 1.0 else loss * weight)
-        except Exception as error:
-            _explain(error, loss)
-            raise
+        self._differentiate(runner, weight)
         complete = self._completes(runner)
         self._batches += 1
         self._weight += weight
@@ -139,36 +164,55 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
 
     def _finish(self, runner: BaseRunner) -> None:
         if self._weight != 1.0:
-            torch._foreach_mul_([p.grad for p in self._params if p.grad is not None], 1.0 / self._weight)
+            gradients = [p.grad for p in self._params if p.grad is not None]
+            torch._foreach_mul_(gradients, 1.0 / self._weight)
         self._begin(runner)
         super()._finish(runner)
 
     def _begin(self, runner: BaseRunner) -> None:
-        self._batches, self._first, self._weight = 0, 0.0, 0.0
+        self._batches = 0
+        self._first_size = 0.0
+        self._weight = 0.0
         runner.accumulating = False
 
     def _weigh(self, runner: BaseRunner) -> float:
-        """How much the batch counts in its group: the same on all processes, or their weights would part."""
+        """Return the weight of the batch in its group; it must be the same on all ranks."""
         loader: Any = runner.train_loader
         size = 1.0
         if runner.world.size == 1:
-            size = float(_sample_count(runner))
+            size = float(count_samples(runner.outputs, runner.batch))
         elif self.end_of_epoch(runner) and hasattr(loader, "last_weight"):
             size = loader.last_weight()
-        self._first = self._first or size
-        return size / self._first
+        self._first_size = self._first_size or size
+        return size / self._first_size
 
     def _completes(self, runner: BaseRunner) -> bool:
-        """Whether the current iteration is its group's last one."""
-        return self._batches + 1 >= self.cumulative_iters or self.end_of_epoch(runner) or self.is_last_iter(runner)
+        """Return whether the current iteration is the last one of its group."""
+        return (
+            self._batches + 1 >= self.cumulative_iters
+            or self.end_of_epoch(runner)
+            or self.is_last_iter(runner)
+        )
 
 
 @HOOKS.register()
 @dataclass
 class Fp16OptimizerHook(OptimizerHook):
-    """Scale the loss, for models whose methods are decorated with `auto_fp16`; a step with infinite gradients is left out.
+    """Scale the loss, for models whose methods are decorated with `auto_fp16`.
 
-    `loss_scale` is a fixed number, `dynamic`, or the options of `torch.amp.GradScaler`. AmpOptimizerHook is for any model.
+    A step with infinite gradients is skipped. AmpOptimizerHook works with any model.
+
+    Args:
+        loss_scale: A fixed number, `dynamic`, or the options of `torch.amp.GradScaler`.
+
+    State:
+        The checkpoint holds the state of the loss scaler as `scaler`.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: Fp16OptimizerHook, loss_scale: 512.0}
+        ```
     """
 
     loss_scale: float | str | dict[str, Any] = 512.0
@@ -182,11 +226,12 @@ class Fp16OptimizerHook(OptimizerHook):
         self._scaler = LossScaler(runner.device.type, self.loss_scale)
         if not enable_fp16(runner.model):
             runner.logger.warning(
-                "%s: no method has auto_fp16, so the model runs in full precision; AmpOptimizerHook needs none", self.name
+                "%s: no method has auto_fp16, so the model runs in full precision; AmpOptimizerHook needs none",
+                self.name,
             )
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
-        if runner.checkpoint is not None and runner.resuming:
+        if runner.checkpoint is not None and runner.loop.resuming:
             self._scaler.load_state_dict(runner.checkpoint.get("scaler", {}))
 
     def before_train(self, runner: BaseRunner) -> None:
@@ -219,21 +264,40 @@ class Fp16OptimizerHook(OptimizerHook):
 @HOOKS.register()
 @dataclass
 class GradientCumulativeFp16OptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
-    """GradientCumulativeOptimizerHook and Fp16OptimizerHook in one."""
+    """Accumulate gradients and scale the loss, for models with `auto_fp16`.
+
+    It combines GradientCumulativeOptimizerHook and Fp16OptimizerHook.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: GradientCumulativeFp16OptimizerHook, cumulative_iters: 4, loss_scale: dynamic}
+        ```
+    """
 
 
 @HOOKS.register()
 @dataclass
 class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
-    """Run the training step of any model under `torch.autocast`; float16 comes with loss scaling, bfloat16 needs none.
+    """Run the training step of any model in mixed precision, with `torch.autocast`.
 
-    Backward, the optimizer and evaluation stay outside of it.
+    Backward, optimizer and evaluation run outside autocast. `float16` comes with loss scaling,
+    `bfloat16` needs none.
+
+    Args:
+        dtype: Data type of autocast.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: AmpOptimizerHook, dtype: bfloat16, grad_clip: {max_norm: 1.0}}
+        ```
     """
 
     dtype: Literal["bfloat16", "float16"] = "bfloat16"
     loss_scale: float | str | dict[str, Any] = "dynamic"
 
-    priority = Priority.LOWEST  # the last before the forward and the first after it, so that no other hook is inside
+    priority = Priority.LOWEST  # next to the forward pass: no other hook runs under autocast
 
     def before_run(self, runner: BaseRunner) -> None:
         device = runner.device.type
@@ -257,21 +321,7 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
 
 
 def _explain(error: Exception, loss: Any) -> None:
-    """Tell what the loss is, where that is why there is no way back from it."""
-    if (wrong := wrong_loss(loss)) is not None:
-        add_note(error, f"hookline: {wrong}")
-
-
-def _sample_count(runner: BaseRunner) -> int:
-    """How many samples the batch has: as the model says, or its targets, or the first part of the batch; 1 if nothing tells."""
-    given = runner.outputs.get("num_samples")
-    if given is not None:
-        return int(given)
-    part = runner.outputs.get("targets")
-    if part is None:
-        batch = runner.batch
-        part = next(iter(batch.values()), None) if isinstance(batch, Mapping) else batch[0] if isinstance(batch, (list, tuple)) else batch
-    try:
-        return len(part) or 1  # type: ignore[arg-type]
-    except TypeError:
-        return 1
+    """Add a note if the loss cannot be backpropagated."""
+    problem = describe_bad_loss(loss)
+    if problem is not None:
+        add_note(error, f"hookline: {problem}")

@@ -1,4 +1,4 @@
-"""Steps the scheduler objects of a run."""
+"""The hook that steps the scheduler objects of a run."""
 
 from __future__ import annotations
 
@@ -14,10 +14,21 @@ from hookline.optim.schedulers import check_only_stepper, each_scheduler, follow
 @HOOKS.register()
 @dataclass
 class ParamSchedulerHook(BaseHook):
-    """Step `runner.scheduler` (one, a list, or a dict of lists): after each epoch, or each iteration where `by_epoch` is false.
+    """Step the schedulers of the runner after each epoch or iteration.
 
-    A scheduler's own `by_epoch` comes first. ReduceLROnPlateau is stepped after each validation, with the metric in its own
-    `monitor`, or else in this one.
+    `runner.scheduler` is one scheduler, a list, or a mapping of lists. A scheduler with a
+    `by_epoch` attribute decides for itself. `ReduceLROnPlateau` is stepped after each validation.
+    Runs with a `scheduler` have this hook automatically, unless another hook steps the scheduler.
+
+    Args:
+        by_epoch: Step after each epoch. Otherwise step after each iteration.
+        monitor: Metric for `ReduceLROnPlateau`, unless the scheduler has a `monitor` attribute.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: ParamSchedulerHook, by_epoch: true, monitor: val_loss}
+        ```
     """
 
     by_epoch: bool = True
@@ -25,24 +36,36 @@ class ParamSchedulerHook(BaseHook):
 
     priority = Priority.LOW
     steps_schedulers = True
+    adds_metrics = False
 
     def __post_init__(self) -> None:
-        self._on_metric: list[Any] = []
+        self._by_epoch: list[Any] = []
+        self._by_iter: list[Any] = []
+        self._by_metric: list[Any] = []
 
     def before_run(self, runner: BaseRunner) -> None:
         check_only_stepper(self, runner.hooks)
-        # Now, before a checkpoint is loaded: what a scheduler was told in the config holds.
-        others = [scheduler for scheduler in each_scheduler(runner.scheduler) if not follows_metric(scheduler)]
-        self._by_epoch = [scheduler for scheduler in others if getattr(scheduler, "by_epoch", self.by_epoch)]
-        self._by_iter = [scheduler for scheduler in others if not getattr(scheduler, "by_epoch", self.by_epoch)]
+        self._by_epoch = []
+        self._by_iter = []
+        # Read `by_epoch` now: a checkpoint that is loaded later overwrites the configured value.
+        for scheduler in each_scheduler(runner.scheduler):
+            if follows_metric(scheduler):
+                runner.best.require(self.name, "monitor", self._monitor_of(scheduler))
+                continue
+            if getattr(scheduler, "by_epoch", self.by_epoch):
+                self._by_epoch.append(scheduler)
+            else:
+                self._by_iter.append(scheduler)
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._on_metric = [scheduler for scheduler in each_scheduler(runner.scheduler) if follows_metric(scheduler)]
-        for scheduler in self._on_metric:
-            runner.evaluation.check_name(runner, self.name, getattr(scheduler, "monitor", self.monitor))
+        self._by_metric = []
+        for scheduler in each_scheduler(runner.scheduler):
+            if follows_metric(scheduler):
+                self._by_metric.append(scheduler)
 
     def after_forward(self, runner: BaseRunner) -> None:
-        runner.used_rates = learning_rates(runner.optimizer)  # noted before they change, so that the log shows what was used
+        # Record the rates before a scheduler changes them: the log shows those of the step.
+        runner.events.step_learning_rates = learning_rates(runner.optimizer)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         for scheduler in self._by_iter:
@@ -53,17 +76,25 @@ class ParamSchedulerHook(BaseHook):
             scheduler.step()
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
-        if not runner.resuming:  # a validation at the start of a resumed run was counted when the run first came there
-            for scheduler in self._on_metric:
-                scheduler.step(self._metric(runner, scheduler))
+        if runner.loop.resuming:  # This validation was counted before the checkpoint was written.
+            return
+        for scheduler in self._by_metric:
+            scheduler.step(self._metric(runner, scheduler))
 
     def cleanup(self, runner: BaseRunner) -> None:
-        self._on_metric = []  # a validation outside of training changes nothing
-        runner.used_rates = None
+        self._by_metric = []  # A validation outside of training must not step.
+        runner.events.step_learning_rates = None
+
+    def _monitor_of(self, scheduler: Any) -> str:
+        return str(getattr(scheduler, "monitor", self.monitor))
 
     def _metric(self, runner: BaseRunner, scheduler: Any) -> float:
-        name = getattr(scheduler, "monitor", self.monitor)
+        name = self._monitor_of(scheduler)
         try:
             return runner.metrics[name]
         except KeyError as error:
-            raise HooklineError(f"{self.name}: {type(scheduler).__name__} follows {name!r}: {error.args[0]}") from error
+            raise HooklineError(
+                f"{type(scheduler).__name__} follows {name!r}: {error.args[0]}",
+                component=self.name,
+                parameter="monitor",
+            ) from error

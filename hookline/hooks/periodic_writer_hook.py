@@ -1,4 +1,4 @@
-"""Any writers, at a period of their own."""
+"""Send recorded scalars to writers at a fixed period."""
 
 from __future__ import annotations
 
@@ -9,20 +9,38 @@ from typing import Any
 
 from hookline.checkpoint import safe_name
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import ConfigError, require_at_least
 from hookline.events import WRITERS, Writer
 from hookline.events.backlog import Backlog
 from hookline.events.delivery import Delivery
-from hookline.tracking import begins_anew, epoch_of_report, put_losses, put_state, results_of
+from hookline.hooks.bases.tracker import (
+    evaluation_results,
+    is_fresh_run,
+    record_losses,
+    record_lr_and_memory,
+    report_epoch,
+)
 
 
 @HOOKS.register("PeriodicWriter")
 @HOOKS.register()
 @dataclass
 class PeriodicWriterHook(BaseHook):
-    """Hand what is recorded to `writers`, a CSV file if none are named, every `period` iterations and after the last one.
+    """Send recorded scalars to writers, such as a CSV file, at a fixed period.
 
-    Writers are objects, names (`csv`) or configs (`{type: csv, path: curves.csv}`); relative paths lie in the work directory.
-    They are closed when the run is over, and one that fails does not stop the run.
+    Writers also receive the scalars after the last iteration and are closed at the end of the run.
+    A failing writer does not stop the run.
+
+    Args:
+        writers: Writers, their names (`csv`) or configs (`{type: csv, path: curves.csv}`). Relative
+            paths start in the work directory.
+        period: Number of iterations between two writes.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: PeriodicWriterHook, writers: [{type: csv, path: curves.csv}], period: 20}
+        ```
     """
 
     writers: Sequence[Any] = ("csv",)
@@ -32,10 +50,9 @@ class PeriodicWriterHook(BaseHook):
     ranks = "main"
 
     def __post_init__(self) -> None:
-        if self.period < 1:
-            raise ValueError(f"PeriodicWriterHook: period must be at least 1, got {self.period}")
+        require_at_least(self, 1, "period")
         for writer in self.writers:
-            _class_of(writer)  # an unknown name is told now
+            _class_of(writer)  # Raises for an unknown name.
         self._open: list[Delivery] = []
 
     def before_run(self, runner: BaseRunner) -> None:
@@ -44,24 +61,28 @@ class PeriodicWriterHook(BaseHook):
         self._written = runner.events.recorded
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._start(runner, fresh=begins_anew(runner), iteration=runner.iter)
+        self._start(runner, fresh=is_fresh_run(runner), iteration=runner.iter)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         for writer in self._open:
             writer.cut_after(runner.iter)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        put_losses(runner)
+        record_losses(runner)
         if self.every_n_iters(runner, self.period):
             self._write(runner, done=1)
 
     def after_val(self, runner: BaseRunner) -> None:
         for writer in self._start(runner):
-            writer.write_scalars("val", results_of(runner), iter=runner.iter, epoch=epoch_of_report(runner))
+            writer.write_scalars(
+                "val", evaluation_results(runner), iter=runner.iter, epoch=report_epoch(runner)
+            )
 
     def after_test(self, runner: BaseRunner) -> None:
         for writer in self._start(runner):
-            writer.write_scalars("test", results_of(runner), iter=runner.iter, epoch=epoch_of_report(runner))
+            writer.write_scalars(
+                "test", evaluation_results(runner), iter=runner.iter, epoch=report_epoch(runner)
+            )
 
     def after_train(self, runner: BaseRunner) -> None:
         if runner.events.recorded > self._written:
@@ -74,8 +95,10 @@ class PeriodicWriterHook(BaseHook):
             writer.failed = runner.exception is not None
             writer.close()
 
-    def _start(self, runner: BaseRunner, *, fresh: bool = False, iteration: int | None = None) -> list[Delivery]:
-        """The writers, opened if they are not: an evaluation without training adds to what training wrote."""
+    def _start(
+        self, runner: BaseRunner, *, fresh: bool = False, iteration: int | None = None
+    ) -> list[Delivery]:
+        """Open the writers if needed: an evaluation without training appends to their files."""
         if not self._open:
             for index, config in enumerate(self.writers):
                 kind, label = _class_of(config), safe_name(f"{self.name}.{index}")
@@ -88,16 +111,21 @@ class PeriodicWriterHook(BaseHook):
         return self._open
 
     def _write(self, runner: BaseRunner, done: int) -> None:
-        put_state(runner)
+        record_lr_and_memory(runner)
         scalars = runner.events.means(self.period)
         self._written = runner.events.recorded
         for writer in self._start(runner):
-            writer.write_scalars("train", scalars, iter=runner.iter + done, epoch=epoch_of_report(runner, done))
+            writer.write_scalars(
+                "train", scalars, iter=runner.iter + done, epoch=report_epoch(runner, done)
+            )
 
 
 def _class_of(config: Mapping[str, Any] | Writer | str) -> type[Writer]:
     if isinstance(config, Writer):
         return type(config)
     if not isinstance(config, (str, Mapping)):
-        raise TypeError(f"PeriodicWriterHook: a writer is a name, a config or a Writer, got {config!r}")
+        message = "a writer must be a name, a config or a Writer"
+        raise ConfigError(
+            message, component="PeriodicWriterHook", parameter="writers", value=config
+        )
     return WRITERS.get(config if isinstance(config, str) else config.get("type", ""))

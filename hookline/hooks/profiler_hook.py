@@ -1,4 +1,4 @@
-"""A torch profile of some iterations, and what it says."""
+"""Profile iterations with torch.profiler and summarize the result."""
 
 from __future__ import annotations
 
@@ -10,24 +10,42 @@ import torch
 from torch.profiler import ProfilerAction
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.errors import suggest
+from hookline.errors import NO_VALUE, parameter_error, require_at_least, suggest
 from hookline.profiling.counting import FlopCount
 from hookline.profiling.profile_files import write_tables, write_traces
 from hookline.profiling.ranges import Ranges
 from hookline.profiling.words import Spent, in_words
 
 RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-SCHEDULE = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}  # the least that each may be
+SCHEDULE = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}  # minimum of each
 
 
 @HOOKS.register()
 @dataclass
 class ProfilerHook(BaseHook):
-    """Profile the first `profile_iters` iterations (epochs, with `by_epoch`) with torch.profiler, phases and hooks named.
+    """Profile the first iterations with `torch.profiler`, with the names of phases and hooks.
 
-    `schedule` is `{wait, warmup, active, repeat}` in iterations, by default a tenth, a tenth and the rest. Each cycle leaves in
-    `profile/` of the work directory a trace for chrome and TensorBoard, a table of operators (with shapes, memory, stacks and
-    FLOPs, as chosen), and a summary in words that the log shows too. `on_trace_ready` is called with torch's profiler then.
+    Each cycle writes to `profile/` in the work directory: traces for Chrome and TensorBoard, a
+    table of operators, and a summary in words, which is also logged.
+
+    Args:
+        by_epoch: Count `profile_iters` in epochs.
+        profile_iters: Number of iterations to profile.
+        schedule: `{wait, warmup, active, repeat}` in iterations. By default, waiting and warm-up
+            take up to a tenth each, and profiling takes the rest.
+        on_trace_ready: Function to call with the torch profiler after each cycle.
+        record_shapes: Record the shapes of operator inputs.
+        profile_memory: Record the memory that operators allocate.
+        with_stack: Record the source lines that call operators. Slow.
+        with_flops: Count floating-point operations.
+        export_chrome_trace: Write a trace for Chrome.
+        export_tensorboard: Write a trace for TensorBoard.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: ProfilerHook, profile_iters: 40, with_stack: true}
+        ```
     """
 
     by_epoch: bool = False
@@ -41,14 +59,13 @@ class ProfilerHook(BaseHook):
     export_chrome_trace: bool = True
     export_tensorboard: bool = True
 
-    priority = Priority.LOWEST  # nearest to the forward, whose operations it counts
+    priority = Priority.LOWEST  # next to the forward pass, whose operations it counts
     ranks = "main"
 
     def __post_init__(self) -> None:
-        if self.profile_iters < 1:
-            raise ValueError(f"ProfilerHook: profile_iters must be at least 1, got {self.profile_iters}")
+        require_at_least(self, 1, "profile_iters")
         if self.on_trace_ready is not None and not callable(self.on_trace_ready):
-            raise ValueError(f"ProfilerHook: on_trace_ready must be a function of the profiler, got {self.on_trace_ready!r}")
+            raise parameter_error(self, "on_trace_ready", "must be a function of the profiler")
         self._schedule = self._complete_schedule()
         self._profiler: Any = None
         self._cycles = 0
@@ -67,15 +84,21 @@ class ProfilerHook(BaseHook):
             with_stack=self.with_stack,
             with_flops=self.with_flops,
         )
-        self._first, self._first_epoch, self._cycles, self._flops = runner.iter, runner.epoch, 0, None
+        self._first, self._first_epoch, self._cycles, self._flops = (
+            runner.iter,
+            runner.epoch,
+            0,
+            None,
+        )
         self._ranges = Ranges(self._between)
         self._profiler.start()
         self._follow()
-        runner.costs.watch(self._ranges)
+        runner.costs.add_observer(self._ranges)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         if self.with_flops and self._flops is None and self._profiler is not None:
-            self._flops = FlopCount()  # in the first iteration, which is hardly ever part of the profile
+            # Count in the first iteration, which is rarely part of the profile.
+            self._flops = FlopCount()
             self._flops.start()
 
     def after_backward(self, runner: BaseRunner) -> None:
@@ -83,25 +106,33 @@ class ProfilerHook(BaseHook):
             self._flops.stop()
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        self.after_backward(runner)  # where nobody calls that
+        self.after_backward(runner)  # for models that run their own backward pass
 
     def after_train(self, runner: BaseRunner) -> None:
         self._stop()
         if not self._cycles:
             begin = self._schedule["wait"] + self._schedule["warmup"]
-            runner.logger.warning("%s: training was over before the profile began, after %d iterations", self.name, begin)
+            runner.logger.warning(
+                "%s: training was over before the profile began, after %d iterations",
+                self.name,
+                begin,
+            )
 
     def cleanup(self, runner: BaseRunner) -> None:
         self.after_backward(runner)
         self._stop()
 
     def _between(self, runner: BaseRunner) -> None:
-        """Before each iteration: the profiler takes its next step."""
+        """Advance the profiler before each iteration."""
         done = runner.iter - self._first
         if done == 0:
             return
         cycle = sum(self._schedule[name] for name in ("wait", "warmup", "active"))
-        over = runner.epoch - self._first_epoch >= self.profile_iters if self.by_epoch else done >= self.profile_iters
+        over = (
+            runner.epoch - self._first_epoch >= self.profile_iters
+            if self.by_epoch
+            else done >= self.profile_iters
+        )
         if over or (self._schedule["repeat"] and done >= cycle * self._schedule["repeat"]):
             self._stop()
         else:
@@ -118,32 +149,48 @@ class ProfilerHook(BaseHook):
         if self._profiler is not None:
             profiler, self._profiler = self._profiler, None
             self._ranges.close()
-            self.runner.costs.unwatch(self._ranges)
+            self.runner.costs.remove_observer(self._ranges)
             profiler.stop()
 
     def _ready(self, profiler: Any) -> None:
-        """A cycle is complete: write all that is wanted of it."""
+        """Write the files and the summary of a complete cycle."""
         runner, folder = self.runner, self.runner.work_dir / "profile"
         self._cycles += 1
         self._ranges.recording = False
         folder.mkdir(parents=True, exist_ok=True)
-        write_traces(profiler, folder, self._cycles, self.export_chrome_trace, self.export_tensorboard)
-        words = in_words(Spent.of(runner.costs).since(self._before), 0 if self._flops is None else self._flops.flops)
-        summary = write_tables(profiler, folder, self._cycles, words, runner.device.type == "cuda", self.with_stack)
+        write_traces(
+            profiler, folder, self._cycles, self.export_chrome_trace, self.export_tensorboard
+        )
+        words = in_words(
+            Spent.of(runner.costs).since(self._before),
+            0 if self._flops is None else self._flops.flops,
+        )
+        summary = write_tables(
+            profiler, folder, self._cycles, words, runner.device.type == "cuda", self.with_stack
+        )
         runner.logger.info("%s: %s", self.name, summary)
         if self.on_trace_ready is not None:
             self.on_trace_ready(profiler)
 
     def _complete_schedule(self) -> dict[str, int]:
         tenth = min(10, self.profile_iters // 10)
-        given = self.schedule or {"wait": tenth, "warmup": tenth, "active": 80 if self.by_epoch else self.profile_iters - 2 * tenth}
+        given = self.schedule or {
+            "wait": tenth,
+            "warmup": tenth,
+            "active": 80 if self.by_epoch else self.profile_iters - 2 * tenth,
+        }
         for name, value in given.items():
             if name not in SCHEDULE:
-                raise ValueError(f"ProfilerHook: schedule has no {name!r}{suggest(name, SCHEDULE)}")
+                suggestion = suggest(name, SCHEDULE)
+                raise parameter_error(
+                    self, "schedule", f"has no {name!r}", value=NO_VALUE, suggestion=suggestion
+                )
             if not isinstance(value, int) or value < SCHEDULE[name]:
-                raise ValueError(f"ProfilerHook: schedule.{name} must be a whole number of at least {SCHEDULE[name]}, got {value!r}")
+                expected = f"needs a whole number of at least {SCHEDULE[name]} as {name!r}"
+                raise parameter_error(self, "schedule", expected, value=value)
         schedule = {**SCHEDULE, **given}
         begin = schedule["wait"] + schedule["warmup"]
         if not self.by_epoch and begin >= self.profile_iters:
-            raise ValueError(f"ProfilerHook: the schedule begins after {begin} iterations, but profile_iters is {self.profile_iters}")
+            expected = f"must exceed wait + warmup of the schedule, {begin}"
+            raise parameter_error(self, "profile_iters", expected)
         return schedule

@@ -1,4 +1,4 @@
-"""What a run leaves for those who look at it: a timeline while it goes, a page when it is over."""
+"""Write the timeline and the report page of a run."""
 
 from __future__ import annotations
 
@@ -9,85 +9,119 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.engine.cost_report import FILE as COSTS
-from hookline.engine.cost_report import cost_table
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, StopReason
 from hookline.events.rows import set_aside
-from hookline.tracking import begins_anew
+from hookline.hooks.bases.tracker import is_fresh_run
+from hookline.profiling.cost_report import FILE as COSTS
+from hookline.profiling.cost_report import cost_table
 
-COSTS_EVERY = 10.0  # seconds
+COSTS_PERIOD_S = 10.0
+LENGTHS = {"max_epochs", "max_iters"}  # details of the reason when a run reaches its end
 
 
 @HOOKS.register()
 @dataclass
 class ReportHook(BaseHook):
-    """Keep a timeline of the run (`timeline.jsonl`), do what `hookline watch` asks for, and make `report.html` at the end.
+    """Write a timeline of the run, and the report page `report.html` at the end.
 
-    It has no site inside an iteration: a thread looks for requests once a second, and what they ask for happens at the next seam.
+    The timeline is `timeline.jsonl` in the work directory. The hook also serves requests of
+    `hookline watch`: a thread checks for them once a second, and the next seam settles them. It has
+    no site inside an iteration.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: ReportHook}
+        ```
     """
 
-    priority = Priority.HIGHEST  # the last at the end, when all files of the others are written
+    # Runs last at the end, when the other hooks have written their files.
+    priority = Priority.HIGHEST
     ranks = "main"
 
     def __post_init__(self) -> None:
         self._timeline: Any = None
         self._listener: Any = None
         self._git: threading.Thread | None = None
-        self._asked: dict[str, float] = {}  # when a validation or a save began
+        self._started_at: dict[str, float] = {}  # start of a validation or save
 
-    def before_train(self, runner: BaseRunner) -> None:  # not before_run: another process may be at work in this folder
-        from hookline.report.control import Listener
+    # Not before_run: an evaluation must not touch the files of a running training.
+    def before_train(self, runner: BaseRunner) -> None:
+        from hookline.report.control import RequestListener
         from hookline.report.environment import environment
         from hookline.report.names import TIMELINE
         from hookline.report.timeline import Timeline
 
-        if begins_anew(runner):
+        if is_fresh_run(runner):
             set_aside(runner.work_dir / TIMELINE)
         self._timeline = Timeline(runner.work_dir / TIMELINE)
-        lengths = {"max_epochs": runner.max_epochs, "max_iters": runner.max_iters, "seed": runner.seed}
+        lengths = {
+            "max_epochs": runner.max_epochs,
+            "max_iters": runner.max_iters,
+            "seed": runner.seed,
+        }
         parameters = sum(parameter.numel() for parameter in runner.model.parameters())
-        about = {"model": f"{type(runner.model).__name__}, {parameters:,} parameters", "checkpoints": str(runner.store.directory)}
-        self._add(runner, "start", resumed=runner.resuming, **lengths, **about, **environment(runner.device))
+        about = {
+            "model": f"{type(runner.model).__name__}, {parameters:,} parameters",
+            "checkpoints": str(runner.checkpointer.store.directory),
+        }
+        self._add(
+            runner,
+            "start",
+            resumed=runner.loop.resuming,
+            **lengths,
+            **about,
+            **environment(runner.device),
+        )
         self._costs_at = time.monotonic()
-        self._git = threading.Thread(target=self._tell_git, args=(runner,), name="hookline-git", daemon=True)
+        self._git = threading.Thread(
+            target=self._record_git, args=(runner,), name="hookline-git", daemon=True
+        )
         self._git.start()
-        self._listener = Listener(runner.work_dir, lambda action: runner.seam.call_next(lambda: self._obey(runner, action)))
+        self._listener = RequestListener(
+            runner.work_dir,
+            lambda action: runner.requests.call_at_next_seam(
+                lambda: self._handle_request(runner, action)
+            ),
+        )
         self._listener.start()
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
-        if self._timeline is not None and runner.resuming:  # on its way: the run has gone back
+        if self._timeline is not None and runner.loop.resuming:  # a rollback, not a resume
             self._add(runner, "rollback", from_iter=_came_from(runner))
 
     def before_val(self, runner: BaseRunner) -> None:
-        self._asked["validate"] = time.perf_counter()
+        self._started_at["validate"] = time.perf_counter()
 
     def after_val(self, runner: BaseRunner) -> None:
         self._add_timed(runner, "validate")
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
-        self._asked["save"] = time.perf_counter()
+        self._started_at["save"] = time.perf_counter()
 
     def after_save_checkpoint(self, runner: BaseRunner) -> None:
         self._add_timed(runner, "save")
 
     def after_epoch(self, runner: BaseRunner) -> None:
         self._add(runner, "epoch")
-        if time.monotonic() - self._costs_at >= COSTS_EVERY:
+        if time.monotonic() - self._costs_at >= COSTS_PERIOD_S:
             self._write_costs(runner)
 
     def after_train(self, runner: BaseRunner) -> None:
-        self._add(runner, "stop", reason=runner.stop_reason)
+        reason = runner.stop_reason
+        finished = reason is not None and bool(LENGTHS & set(reason.details))
+        self._add(runner, "stop", finished=finished, reason=str(reason))
 
     def on_exception(self, runner: BaseRunner) -> None:
         if self._timeline is not None and runner.exception is not None:
-            from hookline.report.timeline import one_line
+            from hookline.report.timeline import describe_error
 
-            self._add(runner, "fail", error=one_line(runner.exception))
+            self._add(runner, "fail", error=describe_error(runner.exception))
             self._write_costs(runner)
 
     def cleanup(self, runner: BaseRunner) -> None:
         if self._timeline is None:
-            return  # nothing was trained
+            return  # There was no training.
         in_a_hurry = isinstance(runner.exception, (SystemExit, KeyboardInterrupt))
         if self._listener is not None:
             self._listener.stop()
@@ -104,23 +138,27 @@ class ReportHook(BaseHook):
 
         try:
             write_report([runner.work_dir], runner.work_dir / REPORT)
-        except Exception as error:  # a page that can be made again at any time is not worth the result of a run
-            runner.logger.warning("%s: no report was made (%s: %s)", self.name, type(error).__name__, error)
+        except Exception as error:  # The page can be made again; the run must not fail for it.
+            runner.logger.warning(
+                "%s: no report was made (%s: %s)", self.name, type(error).__name__, error
+            )
 
-    def _obey(self, runner: BaseRunner, action: str) -> None:
-        """Called at a seam, so that it is settled there."""
-        self._add(runner, "asked", action=action)
-        if runner.saver is not None:
+    def _handle_request(self, runner: BaseRunner, action: str) -> None:
+        """Request what the live page asked for. Called at a seam, which settles the requests."""
+        self._add(runner, "requested", action=action)
+        if runner.checkpointer.is_open:
             runner.request_save()
         if action == "stop":
-            runner.request_stop("asked to stop from the live page")
+            runner.request_stop(StopReason("stopped from the live page", hook=self.name))
 
-    def _tell_git(self, runner: BaseRunner) -> None:
+    def _record_git(self, runner: BaseRunner) -> None:
         from hookline.report.environment import git_state
 
         state = git_state(Path.cwd())
         if state is not None:
-            self._add(runner, "git", **{key: value for key, value in state.items() if key != "time"})
+            self._add(
+                runner, "git", **{key: value for key, value in state.items() if key != "time"}
+            )
 
     def _add(self, runner: BaseRunner, what: str, **more: Any) -> None:
         timeline = self._timeline
@@ -128,21 +166,31 @@ class ReportHook(BaseHook):
             timeline.add(what, iter=runner.iter, epoch=runner.epoch, **more)
 
     def _add_timed(self, runner: BaseRunner, what: str) -> None:
-        began = self._asked.pop(what, None)
+        began = self._started_at.pop(what, None)
         if began is not None:
             self._add(runner, what, seconds=round(time.perf_counter() - began, 4))
 
     def _write_costs(self, runner: BaseRunner) -> None:
-        """So far: at the end of a run that ends well the engine writes them."""
+        """Write the costs so far. At the end of a successful run, the engine writes them."""
         self._costs_at = time.monotonic()
         table = cost_table(runner)
         if table["timed_iterations"]:
-            (runner.work_dir / COSTS).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+            (runner.work_dir / COSTS).write_text(
+                json.dumps(table, indent=1) + "\n", encoding="utf-8"
+            )
 
 
 def _came_from(runner: BaseRunner) -> int:
-    """The iteration from which a run has gone back: whichever hook did it has written that down in its `history`."""
-    states = [state for state in (runner.checkpoint or {}).get("hooks", {}).values() if isinstance(state, dict)]
+    """Return the iteration before the rollback, from the `history` of the hook that did it."""
+    states = [
+        state
+        for state in (runner.checkpoint or {}).get("hooks", {}).values()
+        if isinstance(state, dict)
+    ]
     histories = [state["history"] for state in states if isinstance(state.get("history"), list)]
-    steps = [history[-1]["iter"] for history in histories if history and isinstance(history[-1], dict) and "iter" in history[-1]]
+    steps = [
+        history[-1]["iter"]
+        for history in histories
+        if history and isinstance(history[-1], dict) and "iter" in history[-1]
+    ]
     return max(steps, default=runner.iter)

@@ -1,4 +1,4 @@
-"""What a run did when, all of it."""
+"""Trace every iteration of a run."""
 
 from __future__ import annotations
 
@@ -7,34 +7,44 @@ from itertools import count
 from pathlib import Path
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import parameter_error
 from hookline.profiling.run_trace import RunTrace
 
 
 @HOOKS.register()
 @dataclass
 class RunTraceHook(BaseHook):
-    """Time every iteration instead of a few, and write phases, hooks, validations and saves to a chrome trace.
+    """Write a Chrome trace of every iteration: phases, hooks, validations and saves.
 
-    `path` lies in the work directory; a resumed run writes `run_trace.1.json` and so on. About 1.5 KB an iteration.
+    The file grows by about 1.5 KB per iteration. A resumed run writes `run_trace.1.json` and so on.
+
+    Args:
+        path: File of the trace, relative to the work directory.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: RunTraceHook, path: run_trace.json}
+        ```
     """
 
     path: str = "run_trace.json"
 
-    priority = Priority.HIGHEST  # so that it is there before the others and after them
+    priority = Priority.HIGHEST  # starts before and ends after the other hooks
     ranks = "main"
 
     def __post_init__(self) -> None:
         if not self.path or Path(self.path).is_absolute() or ".." in Path(self.path).parts:
-            raise ValueError(f"RunTraceHook: path must name a file below the work directory, got {self.path!r}")
+            raise parameter_error(self, "path", "must name a file below the work directory")
         self._trace: RunTrace | None = None
 
     def before_run(self, runner: BaseRunner) -> None:
         self._trace = RunTrace(_free(runner.work_dir / self.path))
-        runner.costs.watch(self._trace)
+        runner.costs.add_observer(self._trace)
 
     def cleanup(self, runner: BaseRunner) -> None:
         if self._trace is not None:
-            runner.costs.unwatch(self._trace)
+            runner.costs.remove_observer(self._trace)
             self._trace.close()
             self._trace = None
 

@@ -1,4 +1,4 @@
-"""What a run knows of itself, for parts that have no runner."""
+"""Publish the progress of a run for code without a runner."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from hookline.optim.groups import learning_rates
 @HOOKS.register()
 @dataclass
 class RuntimeInfoHook(BaseHook):
-    """Keep epoch, iter, lengths, learning rates, loss and metrics in the service `runtime_info`, a plain dict.
+    """Publish counters, learning rates, loss and metrics as the service `runtime_info`.
 
-    Hand `hook.info` (or `runner.get_service("runtime_info")`) to whatever is to follow the run. The loss is a tensor.
+    Code without a runner can follow the run through the dict `hook.info`, which is also
+    `runner.get_service("runtime_info")`. The loss is a tensor.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: RuntimeInfoHook}
+        ```
     """
 
     priority = Priority.VERY_HIGH
@@ -47,4 +54,6 @@ class RuntimeInfoHook(BaseHook):
 
     def _update(self, runner: BaseRunner) -> None:
         lengths = {"max_epochs": runner.max_epochs, "max_iters": runner.max_iters}
-        self.info.update(epoch=runner.epoch, iter=runner.iter, **lengths, **learning_rates(runner.optimizer))
+        self.info.update(
+            epoch=runner.epoch, iter=runner.iter, **lengths, **learning_rates(runner.optimizer)
+        )

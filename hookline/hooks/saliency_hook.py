@@ -1,4 +1,4 @@
-"""Which pixels count for a classifier: gradients with respect to its input."""
+"""SaliencyHook: relevance of input pixels for the predictions of a classifier."""
 
 from __future__ import annotations
 
@@ -7,19 +7,36 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from hookline.engine import HOOKS
-from hookline.errors import suggest
+from hookline.errors import parameter_error, suggest
+from hookline.hooks.bases.explain import ExplainHook
 from hookline.visual.attribution import METHODS, saliency
-from hookline.visual.explain_hook import ExplainHook
 
 
 @HOOKS.register()
 @dataclass
 class SaliencyHook(ExplainHook):
-    """Draw how much each pixel of the inputs counts for the predicted classes (by captum), by each of `methods`.
+    """Draw how much each input pixel contributes to the predicted classes.
 
-    They are `saliency` (the gradient) and `integrated_gradients`. Every `interval` training iterations, and of the first
-    batch of a validation as often. The extra passes leave weights, gradients, modes and random numbers alone. Needs the
+    The extra passes do not change weights, gradients, modes or the random state. The hook needs the
     extra `captum`.
+
+    Args:
+        interval: Number of training iterations between two pictures. The first batch of a
+            validation is drawn at the same interval, and the first validation always is.
+        max_samples: Largest number of samples to draw.
+        mean: Mean that the inputs were normalized with, for each channel. None estimates it.
+        std: Standard deviation that the inputs were normalized with, for each channel. None
+            estimates it.
+        methods: `saliency` (the gradient), `integrated_gradients`, or both.
+
+    Attributes:
+        validation_drawn_at: Iteration of the last validation that was drawn.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: SaliencyHook, interval: 200, max_samples: 4, methods: [saliency]}
+        ```
     """
 
     methods: tuple[str, ...] = METHODS
@@ -28,7 +45,13 @@ class SaliencyHook(ExplainHook):
         super().__post_init__()
         for method in self.methods:
             if method not in METHODS:
-                raise ValueError(f"SaliencyHook: unknown method {method!r}{suggest(method, METHODS)}")
+                suggestion = suggest(method, METHODS)
+                raise parameter_error(
+                    self, "methods", "has an unknown method", value=method, suggestion=suggestion
+                )
 
     def explain(self, model: nn.Module, inputs: Tensor, classes: Tensor) -> dict[str, Tensor]:
-        return {method.replace("_", " "): saliency(model, inputs, classes, method) for method in self.methods}
+        maps = {}
+        for method in self.methods:
+            maps[method.replace("_", " ")] = saliency(model, inputs, classes, method)
+        return maps

@@ -1,4 +1,4 @@
-"""SwanLab."""
+"""Log to SwanLab."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ from dataclasses import dataclass
 
 from hookline.engine import HOOKS, BaseRunner, state
 from hookline.events.swanlab import SwanLabWriter
-from hookline.tracking import TrackerHook
+from hookline.hooks.bases.tracker import TrackerHook
 
 
 @HOOKS.register()
 @dataclass
 class SwanLabHook(TrackerHook):
-    """Log to SwanLab every `interval` iterations; a resumed run goes on in the same SwanLab run.
+    """Log to SwanLab. A resumed run continues the same SwanLab run.
 
-    Without an account or a server, or with `offline`, the run is recorded on disk, and the end says how to upload it.
-    `log_model` uploads the last and the best checkpoints.
+    Without an account or a server, the run is recorded on disk, and the log ends with the command
+    that uploads it.
+
+    Args:
+        project: Name of the SwanLab project.
+        run_name: Name of the SwanLab run.
+        offline: Record on disk instead of connecting to a server.
+        log_model: Upload the last and the best checkpoints.
+        interval: Number of iterations between two reports of scalars.
+
+    Attributes:
+        run_id: ID of the run, under which a resumed run continues.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: SwanLabHook, project: digits, run_name: cnn, offline: true}
+        ```
     """
 
     project: str | None = None
@@ -29,4 +45,6 @@ class SwanLabHook(TrackerHook):
     extra = "swanlab"
 
     def open_writer(self, runner: BaseRunner) -> SwanLabWriter:
-        return SwanLabWriter(self.project, self.run_name, self.run_id[:21], runner.work_dir / "swanlab", self.offline)
+        return SwanLabWriter(
+            self.project, self.run_name, self.run_id[:21], runner.work_dir / "swanlab", self.offline
+        )

@@ -1,4 +1,4 @@
-"""The same running statistics on all processes."""
+"""Synchronize buffers over ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from hookline.optim.averaging import average_buffers
 @HOOKS.register()
 @dataclass
 class SyncBuffersHook(BaseHook):
-    """In a distributed run, make the model's floating point buffers their mean over all processes after each training epoch."""
+    """Average the floating-point buffers of the model over all ranks after each training epoch.
+
+    With one process the hook does nothing.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: SyncBuffersHook}
+        ```
+    """
 
     ranks = "collective"
 

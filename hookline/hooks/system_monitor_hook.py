@@ -1,4 +1,4 @@
-"""What a run takes of its machine."""
+"""SystemMonitorHook: use of CPU, memory, GPUs, network and disk during training."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import psutil
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 
-FIRST_SAMPLE = 0.1  # seconds to the first sample, so that short runs have one too
+FIRST_SAMPLE_S = 0.1  # The first sample comes early, so that short runs have one too.
+JOIN_TIMEOUT_S = 5.0  # A driver that hangs must not block the end of the run.
 
 Scalars = dict[str, float]
 Source = Callable[[], Scalars]
@@ -22,10 +23,27 @@ Source = Callable[[], Scalars]
 @HOOKS.register()
 @dataclass
 class SystemMonitorHook(BaseHook):
-    """Record the use of CPU, memory, GPUs, network and disk as `system/…` every `frequency` iterations.
+    """Record the use of CPU, memory, GPUs, network and disk as `system/…`.
 
-    A thread takes samples every `interval` seconds; an iteration only records the latest one. Network and disk are those of
-    the whole machine, in MB/s. Without a GPU that NVML can see, the log says so once and the rest is monitored.
+    A thread takes the samples, and an iteration only records the latest one. Network and disk rates
+    are those of the whole machine, in MB/s. Without a GPU that NVML can read, the hook logs so once
+    and monitors the rest.
+
+    Args:
+        frequency: Number of iterations between two records.
+        interval: Seconds between two samples.
+        track_cpu: Record the CPU use of the machine and of the process.
+        track_memory: Record the memory use of the machine and of the process.
+        track_gpu: Record the use of each GPU.
+        track_gpu_memory: Record the memory use of each GPU.
+        track_network: Record the network traffic.
+        track_disk: Record the disk traffic.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: SystemMonitorHook, frequency: 10, interval: 2.0, track_network: false}
+        ```
     """
 
     frequency: int = 10
@@ -36,22 +54,32 @@ class SystemMonitorHook(BaseHook):
     track_gpu_memory: bool = True
     track_network: bool = True
     track_disk: bool = True
+    samples_taken: int = field(default=0, init=False, repr=False)
 
     priority = Priority.LOW
     ranks = "main"
 
     def __post_init__(self) -> None:
         if self.frequency < 1:
-            raise ValueError(f"SystemMonitorHook: frequency must be at least 1, got {self.frequency}")
+            message = f"SystemMonitorHook: frequency must be at least 1, got {self.frequency}"
+            raise ValueError(message)
         if not self.interval > 0:
-            raise ValueError(f"SystemMonitorHook: interval must be more than 0 seconds, got {self.interval}")
+            message = f"SystemMonitorHook: interval must be more than 0 s, got {self.interval}"
+            raise ValueError(message)
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._latest: Scalars = {}
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._latest, self._stop = {}, threading.Event()
-        self._thread = threading.Thread(target=self._watch, args=(self._stop, runner.logger), name=f"hookline-{self.name}", daemon=True)
+        self._latest = {}
+        self._stop = threading.Event()
+        self.samples_taken = 0
+        self._thread = threading.Thread(
+            target=self._monitor,
+            args=(self._stop, runner.logger),
+            name=f"hookline-{self.name}",
+            daemon=True,
+        )
         self._thread.start()
 
     def after_train_iter(self, runner: BaseRunner) -> None:
@@ -61,20 +89,23 @@ class SystemMonitorHook(BaseHook):
     def cleanup(self, runner: BaseRunner) -> None:
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(timeout=5)  # a driver that hangs must not hang the end of the run
+            self._thread.join(JOIN_TIMEOUT_S)
             self._thread = None
 
-    def _watch(self, stop: threading.Event, logger: logging.Logger) -> None:
-        nvml = self._open_nvml(logger) if self.track_gpu or self.track_gpu_memory else None
+    def _monitor(self, stop: threading.Event, logger: logging.Logger) -> None:
+        nvml = None
+        if self.track_gpu or self.track_gpu_memory:
+            nvml = self._open_nvml(logger)
         try:
             sources = self._sources(nvml)
-            _sample(sources)  # rates need a beginning
-            pause = min(self.interval, FIRST_SAMPLE)
+            _sample(sources)  # Rates are differences: they need a first reading.
+            pause = min(self.interval, FIRST_SAMPLE_S)
             while not stop.wait(pause):
                 self._latest = _sample(sources)
+                self.samples_taken += 1
                 pause = self.interval
-        except Exception:  # training is worth more than its statistics
-            logger.warning("%s: monitoring ends here", self.name, exc_info=True)
+        except Exception:  # A failure of the monitor must not end training.
+            logger.warning("%s: monitoring failed and is off", self.name, exc_info=True)
         finally:
             if nvml is not None:
                 nvml.nvmlShutdown()
@@ -83,7 +114,7 @@ class SystemMonitorHook(BaseHook):
         try:
             import pynvml
         except ImportError:
-            logger.info("%s: no GPU is monitored: that needs the package nvidia-ml-py", self.name)
+            logger.info("%s: no GPU is monitored: install nvidia-ml-py", self.name)
             return None
         try:
             pynvml.nvmlInit()
@@ -96,15 +127,15 @@ class SystemMonitorHook(BaseHook):
         sources: list[Source] = []
         process = psutil.Process()
         if self.track_cpu:
-            sources.append(lambda: {"cpu_percent": psutil.cpu_percent(), "process_cpu_percent": process.cpu_percent()})
+            sources.append(lambda: _cpu_use(process))
         if self.track_memory:
-            sources.append(
-                lambda: {"memory_percent": psutil.virtual_memory().percent, "process_memory_gb": process.memory_info().rss / 1e9}
-            )
+            sources.append(lambda: _memory_use(process))
         if self.track_network:
-            sources.append(Rates(psutil.net_io_counters, network_sent_mb_s="bytes_sent", network_received_mb_s="bytes_recv"))
+            fields = {"network_sent_mb_s": "bytes_sent", "network_received_mb_s": "bytes_recv"}
+            sources.append(Rates(psutil.net_io_counters, fields))
         if self.track_disk:
-            sources.append(Rates(psutil.disk_io_counters, disk_read_mb_s="read_bytes", disk_written_mb_s="write_bytes"))
+            fields = {"disk_read_mb_s": "read_bytes", "disk_written_mb_s": "write_bytes"}
+            sources.append(Rates(psutil.disk_io_counters, fields))
         if nvml is not None:
             for index in range(nvml.nvmlDeviceGetCount()):
                 sources.append(self._gpu_source(nvml, index))
@@ -127,20 +158,58 @@ class SystemMonitorHook(BaseHook):
 
 
 class Rates:
-    """Counters of bytes as MB/s since they were last read; nothing where the machine has no such counters."""
+    """Byte counters as MB/s since the last reading; empty if the machine has no such counters.
 
-    def __init__(self, read: Callable[[], Any], **fields: str) -> None:
-        self._read, self._fields = read, fields
-        self._then, self._before = time.perf_counter(), read()
+    Args:
+        read: Returns the counters, or None.
+        fields: The attribute of the counters for each name of a rate.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Any],
+        fields: dict[str, str],
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._read = read
+        self._fields = fields
+        self._clock = clock
+        self._last_time = clock()
+        self._last_counters = read()
 
     def __call__(self) -> Scalars:
-        now, counters = time.perf_counter(), self._read()
-        then, before = self._then, self._before
-        self._then, self._before = now, counters
-        if counters is None or before is None:
+        now = self._clock()
+        counters = self._read()
+        seconds = now - self._last_time
+        before = self._last_counters
+        self._last_time = now
+        self._last_counters = counters
+        if counters is None or before is None or not seconds:
             return {}
-        return {name: (getattr(counters, field) - getattr(before, field)) / 1e6 / (now - then) for name, field in self._fields.items()}
+        rates: Scalars = {}
+        for name, attribute in self._fields.items():
+            change = getattr(counters, attribute) - getattr(before, attribute)
+            rates[name] = change / 1e6 / seconds
+        return rates
+
+
+def _cpu_use(process: psutil.Process) -> Scalars:
+    return {
+        "cpu_percent": psutil.cpu_percent(),
+        "process_cpu_percent": process.cpu_percent(),
+    }
+
+
+def _memory_use(process: psutil.Process) -> Scalars:
+    return {
+        "memory_percent": psutil.virtual_memory().percent,
+        "process_memory_gb": process.memory_info().rss / 1e9,
+    }
 
 
 def _sample(sources: list[Source]) -> Scalars:
-    return {f"system/{name}": value for source in sources for name, value in source().items()}
+    sample: Scalars = {}
+    for source in sources:
+        for name, value in source().items():
+            sample[f"system/{name}"] = value
+    return sample

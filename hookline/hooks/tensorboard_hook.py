@@ -1,4 +1,4 @@
-"""TensorBoard: scalars, pictures, histograms, text and the graph of the model."""
+"""Write event files for TensorBoard."""
 
 from __future__ import annotations
 
@@ -10,23 +10,38 @@ from typing import Any
 
 import torch
 
+from hookline.batches import unpack
 from hookline.engine import HOOKS, BaseRunner, state
-from hookline.engine.step import unpack
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, require_at_least
 from hookline.events.image_grid import image_grid
 from hookline.events.tensorboard import TensorBoardWriter
-from hookline.tracking import TrackerHook
+from hookline.hooks.bases.tracker import TrackerHook
 
 
 @HOOKS.register("TensorboardLoggerHook")
 @HOOKS.register()
 @dataclass
 class TensorBoardHook(TrackerHook):
-    """Write event files for TensorBoard to `log_dir` (`tensorboard` in the work directory if none is given).
+    """Write event files for TensorBoard.
 
-    Scalars come every `interval` iterations. `log_images` adds every `image_interval` iterations a grid of training images,
-    framed green where the class was predicted; `log_graph` the model's graph; `log_model` where checkpoints lie. What other
-    hooks put into the events (figures, histograms, text) is always written.
+    Figures, histograms and text that other hooks record are always written.
+
+    Args:
+        log_dir: Directory of the event files. None uses `tensorboard` in the work directory.
+        interval: Number of iterations between two reports of scalars.
+        log_graph: Write the graph of the model.
+        log_images: Write grids of training images. A green frame marks a correct prediction.
+        image_interval: Number of iterations between two grids.
+        log_model: Write the paths of the last and the best checkpoints.
+
+    Attributes:
+        run_id: ID of the run, under which a resumed run continues.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: TensorBoardHook, interval: 50, log_images: true, image_interval: 1000}
+        ```
     """
 
     log_dir: str | None = None
@@ -42,13 +57,17 @@ class TensorBoardHook(TrackerHook):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.image_interval < 1:
-            raise ValueError(f"TensorBoardHook: image_interval must be at least 1, got {self.image_interval}")
+        require_at_least(self, 1, "image_interval")
         self._graph_due = self.log_graph
-        self.leave_alone(*([] if self.log_graph else ["before_train_iter"]), *([] if self.log_images else ["after_forward"]))
+        self.disable_sites(
+            *([] if self.log_graph else ["before_train_iter"]),
+            *([] if self.log_images else ["after_forward"]),
+        )
 
     def open_writer(self, runner: BaseRunner) -> TensorBoardWriter:
-        self._writer = TensorBoardWriter(Path(self.log_dir) if self.log_dir else runner.work_dir / "tensorboard")
+        self._writer = TensorBoardWriter(
+            Path(self.log_dir) if self.log_dir else runner.work_dir / "tensorboard"
+        )
         return self._writer
 
     def before_train_iter(self, runner: BaseRunner) -> None:
@@ -58,18 +77,27 @@ class TensorBoardHook(TrackerHook):
 
     def after_forward(self, runner: BaseRunner) -> None:
         if self.every_n_iters(runner, self.image_interval):
-            picture = image_grid(_inputs(runner.batch), runner.outputs.get("predictions"), runner.outputs.get("targets"))
+            picture = image_grid(
+                _inputs(runner.batch),
+                runner.outputs.get("predictions"),
+                runner.outputs.get("targets"),
+            )
             if picture is not None:
                 runner.events.put_image("train/inputs", picture)
 
     def _write_graph(self, runner: BaseRunner) -> None:
         try:
-            model = copy.deepcopy(runner.model).eval()  # a trace runs the model, and the run's own must not notice
+            # Tracing runs the model, so trace a copy.
+            model = copy.deepcopy(runner.model).eval()
             with warnings.catch_warnings(), torch.random.fork_rng(), torch.no_grad():
                 warnings.simplefilter("ignore")
                 self._writer.write_graph(model, _inputs(runner.batch))
-        except Exception as error:  # many models cannot be traced
-            runner.logger.warning("%s: the model's graph cannot be written: %s", self.name, str(error).partition("\n")[0])
+        except Exception as error:  # Many models cannot be traced.
+            runner.logger.warning(
+                "%s: the model's graph cannot be written: %s",
+                self.name,
+                str(error).partition("\n")[0],
+            )
 
 
 def _inputs(batch: Any) -> Any:

@@ -1,49 +1,73 @@
-"""How much work is done in a second, and how much of what the device could do that is."""
+"""ThroughputHook: samples, tokens and floating point operations per second, and the MFU."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from hookline.batches import count_samples
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.profiling.counting import FlopCount, count_samples, count_tokens
+from hookline.profiling.counting import FlopCount, count_tokens
 from hookline.profiling.peaks import peak_flops
 
-COUNTED = 1  # the iteration of this process whose operations are counted: the second, when lazy parts are there
+COUNTED_ITER = 1  # The second iteration of this process: lazy layers are initialized by then.
 
 
 @HOOKS.register()
 @dataclass
 class ThroughputHook(BaseHook):
-    """Record samples, tokens and floating point operations a second, and the share of the device's peak they are (MFU).
+    """Record samples, tokens and FLOPs per second, and the model FLOPs utilization (MFU).
 
-    Every `interval` iterations, as `throughput/samples_per_s`, `/tokens_per_s`, `/flops_per_s` and `/mfu`. Validation and saving
-    are not part of the time. Operations are counted once, in the second iteration, forward and backward, for every sample alike;
-    what activation checkpointing computes twice counts twice. `peak_flops` is the device's peak; common GPUs are known.
+    The scalars are `throughput/samples_per_s`, `throughput/tokens_per_s`, `throughput/flops_per_s`
+    and `throughput/mfu`. Their time excludes validation and saving. The FLOPs of a sample are
+    counted once, over forward and backward of the second iteration. What activation checkpointing
+    computes twice counts twice.
+
+    Args:
+        interval: Number of iterations between two records.
+        peak_flops: Peak FLOPs per second of the device. None uses the known peak of common GPUs.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: ThroughputHook, interval: 50, peak_flops: 312.0e+12}
+        ```
     """
 
     interval: int = 50
     peak_flops: float | None = None
+    clock: Callable[[], float] = field(default=time.perf_counter, init=False, repr=False)
 
-    priority = Priority.LOWEST  # nearest to the forward, so that no other hook's operations are counted
+    # Next to the forward pass, so that operations of other hooks are not counted.
+    priority = Priority.LOWEST
 
     def __post_init__(self) -> None:
         if self.interval < 1:
             raise ValueError(f"ThroughputHook: interval must be at least 1, got {self.interval}")
         if self.peak_flops is not None and not self.peak_flops > 0:
-            raise ValueError(f"ThroughputHook: peak_flops is a number of operations a second, got {self.peak_flops}")
+            raise ValueError(
+                "ThroughputHook: peak_flops must be a positive number of operations per second, "
+                f"got {self.peak_flops}"
+            )
         self._counter: FlopCount | None = None
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._count_at = runner.iter + COUNTED
-        self._per_sample = 0.0
-        self._peak = self.peak_flops if self.peak_flops is not None else peak_flops(runner.device)
+        self._count_at = runner.iter + COUNTED_ITER
+        self._flops_per_sample = 0.0
+        self._peak = self.peak_flops
         if self._peak is None:
-            runner.logger.info("%s: the peak of %s is not known, so there is no MFU; give peak_flops", self.name, runner.device)
-        self._begin()
+            self._peak = peak_flops(runner.device)
+        if self._peak is None:
+            runner.logger.info(
+                "%s: the peak of %s is unknown, so MFU is not recorded; set peak_flops",
+                self.name,
+                runner.device,
+            )
+        self._reset()
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
-        self._resumed = time.perf_counter()
+        self._iteration_began = self.clock()
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         if runner.iter == self._count_at:
@@ -54,44 +78,48 @@ class ThroughputHook(BaseHook):
         self._stop_counting()
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        self._stop_counting()  # also where nobody calls after_backward
-        now = time.perf_counter()
+        self._stop_counting()  # A model with its own train_step never calls after_backward.
+        now = self.clock()
         samples = count_samples(runner.outputs, runner.batch)
         if self._counter is not None:
-            self._per_sample, self._counter = self._counter.flops / samples, None
-            self._begin()  # counting was slow
+            self._flops_per_sample = self._counter.flops / samples
+            self._counter = None
+            self._reset()  # Counting made this iteration slow.
             return
-        self._seconds += now - self._resumed
-        self._resumed = now
+        self._seconds += now - self._iteration_began
+        self._iteration_began = now
         self._samples += samples
         self._tokens += count_tokens(runner.batch)
         if (runner.iter + 1) % self.interval == 0:
             self._record(runner)
-            self._begin()
+            self._reset()
 
     def after_val(self, runner: BaseRunner) -> None:
-        self._resumed = time.perf_counter()
+        self._iteration_began = self.clock()
 
     def after_save_checkpoint(self, runner: BaseRunner) -> None:
-        self._resumed = time.perf_counter()
+        self._iteration_began = self.clock()
 
     def cleanup(self, runner: BaseRunner) -> None:
-        self._stop_counting()  # an iteration failed while it was counted
+        self._stop_counting()  # The counted iteration may have failed.
 
-    def _begin(self) -> None:
-        self._samples = self._tokens = 0
-        self._seconds, self._resumed = 0.0, time.perf_counter()
+    def _reset(self) -> None:
+        self._samples = 0
+        self._tokens = 0
+        self._seconds = 0.0
+        self._iteration_began = self.clock()
 
     def _stop_counting(self) -> None:
         if self._counter is not None:
             self._counter.stop()
 
     def _record(self, runner: BaseRunner) -> None:
-        scalars = {"samples_per_s": self._samples / self._seconds}
+        scalars = {"throughput/samples_per_s": self._samples / self._seconds}
         if self._tokens:
-            scalars["tokens_per_s"] = self._tokens / self._seconds
-        if self._per_sample:
-            scalars["flops_per_s"] = self._per_sample * self._samples / self._seconds
+            scalars["throughput/tokens_per_s"] = self._tokens / self._seconds
+        if self._flops_per_sample:
+            rate = self._flops_per_sample * self._samples / self._seconds
+            scalars["throughput/flops_per_s"] = rate
             if self._peak is not None:
-                scalars["mfu"] = scalars["flops_per_s"] / self._peak
-        runner.events.put_scalars({f"throughput/{name}": value for name, value in scalars.items()}, smoothing_hint=False)
+                scalars["throughput/mfu"] = rate / self._peak
+        runner.events.put_scalars(scalars, smoothing_hint=False)

@@ -1,4 +1,4 @@
-"""Trackio."""
+"""Log to Trackio."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ from dataclasses import dataclass
 
 from hookline.engine import HOOKS, BaseRunner, state
 from hookline.events.trackio import TrackioWriter
-from hookline.tracking import TrackerHook
+from hookline.hooks.bases.tracker import TrackerHook
 
 
 @HOOKS.register()
 @dataclass
 class TrackioHook(TrackerHook):
-    """Log to Trackio every `interval` iterations: to its local database, or to the Hugging Face Space `space_id`.
+    """Log to Trackio. A resumed run continues the same Trackio run.
 
-    A resumed run goes on in the same Trackio run. `log_model` stores the last and the best checkpoints.
+    Args:
+        project: Name of the Trackio project.
+        run_name: Name of the Trackio run. None uses the name of the work directory.
+        space_id: Hugging Face Space to log to. None uses the local database.
+        log_model: Store the last and the best checkpoints.
+        interval: Number of iterations between two reports of scalars.
+
+    Attributes:
+        run_id: ID of the run, under which a resumed run continues.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: TrackioHook, project: digits, run_name: cnn}
+        ```
     """
 
     project: str = "hookline"
@@ -28,5 +42,6 @@ class TrackioHook(TrackerHook):
     extra = "trackio"
 
     def open_writer(self, runner: BaseRunner) -> TrackioWriter:
-        name = f"{self.run_name or runner.work_dir.name}-{self.run_id[:8]}"  # Trackio tells runs apart by their names
+        # Trackio identifies runs by their names.
+        name = f"{self.run_name or runner.work_dir.name}-{self.run_id[:8]}"
         return TrackioWriter(self.project, name, self.space_id, self.config_of(runner))

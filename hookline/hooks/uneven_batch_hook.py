@@ -1,23 +1,29 @@
-"""The last batch of an epoch, where several processes cannot share it evenly."""
+"""Weight the last batch of an epoch when ranks have uneven shares of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hookline.dist.gather import batch_share
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.engine.shares import batch_share
 
 
 @HOOKS.register()
 @dataclass
 class UnevenBatchHook(BaseHook):
-    """In a distributed run, weigh the loss of an epoch's last batch by this process's part of its samples.
+    """Weight the loss of an epoch's last batch by this rank's share of the samples.
 
-    The gradients of all processes are averaged as if they had equally many; so every sample counts the same. It is there
-    by itself in runs with several processes.
+    Gradients are averaged over ranks as if all ranks had the same number of samples. With the
+    weight, every sample counts equally. Distributed runs have this hook automatically.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: UnevenBatchHook}
+        ```
     """
 
-    priority = Priority.LOWEST  # the first after the forward: everyone sees the loss that is trained on
+    priority = Priority.LOWEST  # Runs first after forward: other hooks see the weighted loss.
 
     def after_forward(self, runner: BaseRunner) -> None:
         if (weight := batch_share(runner)) != 1.0:

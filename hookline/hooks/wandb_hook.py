@@ -1,4 +1,4 @@
-"""Weights & Biases."""
+"""Log to Weights & Biases."""
 
 from __future__ import annotations
 
@@ -8,19 +8,36 @@ from typing import Any
 
 from hookline.engine import HOOKS, BaseRunner, state
 from hookline.events.wandb import WandbWriter
+from hookline.hooks.bases.tracker import TrackerHook
 from hookline.secrets import mask_secrets
-from hookline.tracking import TrackerHook
 
 
 @HOOKS.register("WandbLoggerHook")
 @HOOKS.register()
 @dataclass
 class WandbHook(TrackerHook):
-    """Log to Weights & Biases every `interval` iterations; a resumed run goes on in the same W&B run.
+    """Log to Weights & Biases. A resumed run continues the same W&B run.
 
-    `config` is added to the run's own. `log_model` uploads the last and the best checkpoints, `log_code` the Python files of
-    the working directory. Without an account or a server the run is recorded offline, and the end says how to upload it.
-    `init_kwargs` go to `wandb.init`.
+    Without an account or a server, the run is recorded offline, and the log ends with the command
+    that uploads it.
+
+    Args:
+        project: Name of the W&B project.
+        name: Name of the W&B run and of the hook.
+        config: Values to log in addition to the config of the run.
+        log_model: Upload the last and the best checkpoints.
+        interval: Number of iterations between two reports of scalars.
+        log_code: Upload the Python files of the working directory.
+        init_kwargs: Arguments for `wandb.init`.
+
+    Attributes:
+        run_id: ID of the run, under which a resumed run continues.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: WandbHook, project: digits, name: cnn, log_model: true}
+        ```
     """
 
     project: str | None = None
@@ -37,10 +54,13 @@ class WandbHook(TrackerHook):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._title = self.name or None  # the hook goes by it too; without one it is named after its class
+        # Read it now: registration gives a hook without a name the name of its class.
+        self._title = self.name or None
 
     def open_writer(self, runner: BaseRunner) -> WandbWriter:
-        return WandbWriter(self.project, self._title, self.run_id, runner.work_dir, self.log_code, self.init_kwargs)
+        return WandbWriter(
+            self.project, self._title, self.run_id, runner.work_dir, self.log_code, self.init_kwargs
+        )
 
     def config_of(self, runner: BaseRunner) -> Mapping[str, Any]:
         return {**super().config_of(runner), **mask_secrets(self.config or {})}

@@ -1,4 +1,4 @@
-"""What a metric is, and the registry for those of users."""
+"""The protocol of a metric, and the registry for metrics by name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from hookline.registry import Registry
 
 @runtime_checkable
 class Metric(Protocol):
-    """The part of torchmetrics' protocol that is used."""
+    """The part of torchmetrics' protocol that evaluation uses."""
 
-    def update(self, preds: Any, targets: Any) -> None:
-        """Take in one batch."""
+    def update(self, preds: Any, targets: Any, /) -> object:
+        """Add one batch."""
 
     def compute(self) -> Any:
-        """The value over everything since the last reset."""
+        """Return the value over all batches since the last reset."""
 
-    def reset(self) -> None:
-        """Forget everything."""
+    def reset(self) -> object:
+        """Discard all batches."""
 
 
 METRICS: Registry[Metric] = Registry("metric", Metric, home="hookline.metrics.means")

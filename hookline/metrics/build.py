@@ -1,12 +1,14 @@
-"""Metrics from what a config or a caller gives."""
+"""Build metrics from names, mappings, functions and objects."""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from hookline.errors import ConfigError, Path, Problem, suggest
+from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, suggest
 from hookline.metrics import torchmetric
 from hookline.metrics.base import METRICS, Metric
 from hookline.metrics.means import Mean
@@ -15,9 +17,12 @@ from hookline.signature import check_arguments
 
 
 def build_metric(config: Any) -> Metric:
-    """A metric from a name (`accuracy`, `top5`, `MulticlassF1Score`), `{type: name, parameters…}`, a function or an instance.
+    """Build one metric.
 
-    A function `(preds, targets) -> value` becomes the mean of its values, weighted by samples.
+    Args:
+        config: A name (`accuracy`, `top5`, `MulticlassF1Score`), a mapping
+            `{type: name, parameters…}`, a metric class, a metric, or a function
+            `(preds, targets) -> value`, which becomes the mean of its values over all samples.
     """
     if isinstance(config, (str, Mapping)):
         problems = check_metric(config)
@@ -30,66 +35,90 @@ def build_metric(config: Any) -> Metric:
         return config
     if callable(config):
         return Mean(config)
-    raise ConfigError(f"a metric is a name, a mapping with 'type', a function or an object with update, compute and reset; got {config!r}")
+    message = (
+        "a metric must be a name, a mapping with 'type', a function, or an object with update, "
+        "compute and reset"
+    )
+    raise ConfigError(message, value=config)
 
 
-def build_metrics(configs: Sequence[Any] | Mapping[str, Any], path: Path = ("metrics",)) -> dict[str, Metric]:
-    """Metrics by name; in a list, the name is `name` in a mapping, or else that of the metric. `path` is what errors call them."""
+def build_metrics(
+    configs: Sequence[Any] | Mapping[str, Any], path: KeyPath = ("metrics",)
+) -> dict[str, Metric]:
+    """Build metrics by name.
+
+    Args:
+        configs: Metrics by name, or a list of them; in a list the name is that of the mapping
+            or of the metric itself.
+        path: The path of the metrics in error messages.
+    """
     if isinstance(configs, Mapping):
-        return {name: _built(config, (*path, name)) for name, config in configs.items()}
+        return {name: _build_at(config, (*path, name)) for name, config in configs.items()}
     metrics: dict[str, Metric] = {}
     for index, config in enumerate(configs):
         name = _name(config)
         if name in metrics:
-            raise ConfigError(Problem(f"two metrics are called {name!r}; {_renamed(config)}", (*path, index)))
-        metrics[name] = _built(config, (*path, index))
+            message = f"two metrics are named {name!r}"
+            suggestion = _suggest_renaming(config)
+            problem = Problem(message, (*path, index), parameter="name", suggestion=suggestion)
+            raise ConfigError(problem)
+        metrics[name] = _build_at(config, (*path, index))
     return metrics
 
 
-def _built(config: Any, path: Path) -> Metric:
-    try:
-        return build_metric(config)
-    except ConfigError as error:
-        raise ConfigError([problem.below(*path) for problem in error.problems]) from error
-    except (TypeError, ValueError) as error:  # a value that only the class itself can judge
-        raise ConfigError(Problem(str(error), path)) from error
-
-
-def _renamed(config: Any) -> str:
-    """What to do about a name that another metric has."""
-    if isinstance(config, (str, Mapping)):
-        kind = config if isinstance(config, str) else config.get("type")
-        return f"give one of them another 'name', as in {{type: {kind}, name: …}}"
-    return "pass them as a dict, by names of your choice"
-
-
 def check_metric(config: Any) -> list[Problem]:
-    """What is wrong with a metric of a config, without building it; torchmetrics is imported only for its own metrics."""
-    if isinstance(config, Mapping) and not isinstance(config.get("type"), str):
-        return [Problem("missing 'type': the name of a metric")]
+    """Return the problems of a metric in a config, without building it.
+
+    torchmetrics is imported only for its own metrics.
+    """
     if not isinstance(config, (str, Mapping)):
         return []
+    if isinstance(config, Mapping) and not isinstance(config.get("type"), str):
+        return [Problem("missing 'type': the name of a metric", parameter="type")]
     name, arguments = _split(config)
     try:
         cls = _find(name)
     except ConfigError as error:
-        return [Problem(problem.message, () if isinstance(config, str) else ("type",)) for problem in error.problems]
-    return check_arguments(cls, arguments) if not _is_torchmetric(cls) else torchmetric.check(cls, arguments)
+        path: KeyPath = () if isinstance(config, str) else ("type",)
+        return [replace(problem, path=path) for problem in error.problems]
+    if _is_torchmetric(cls):
+        return torchmetric.check(cls, arguments)
+    return check_arguments(cls, arguments)
 
 
 def known_metrics() -> list[str]:
-    """All names of metrics, those of torchmetrics included."""
+    """Return the names of all metrics, those of torchmetrics included."""
     return sorted({*METRICS.names(), "top5", *SHORT_NAMES, *torchmetric.class_names()})
 
 
+def _build_at(config: Any, path: KeyPath) -> Metric:
+    try:
+        return build_metric(config)
+    except ConfigError as error:
+        raise ConfigError([problem.below(*path) for problem in error.problems]) from error
+    except (TypeError, ValueError) as error:  # The constructor rejects a value.
+        raise ConfigError(Problem(str(error), path)) from error
+
+
+def _suggest_renaming(config: Any) -> Suggestion:
+    if isinstance(config, (str, Mapping)):
+        kind = config if isinstance(config, str) else config.get("type")
+        advice = f"give one of them another 'name', as in {{type: {kind}, name: …}}"
+    else:
+        advice = "pass them as a dict with names of your choice"
+    return Suggestion(advice=advice)
+
+
 def _split(config: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A metric's name and parameters; `top5` is the accuracy with `top_k: 5`."""
+    """Return a metric's name and parameters; `top5` is accuracy with `top_k: 5`."""
     if isinstance(config, str):
         config = {"type": config}
     name = config["type"]
     arguments = {str(key): value for key, value in config.items() if key not in ("type", "name")}
     top = re.fullmatch(r"top_?([1-9]\d*)", name)
-    return (name, arguments) if top is None or name in METRICS else ("accuracy", {"top_k": int(top[1]), **arguments})
+    if top is None or name in METRICS:
+        return name, arguments
+    return "accuracy", {"top_k": int(top[1]), **arguments}
 
 
 def _build(name: str, arguments: dict[str, Any]) -> Metric:
@@ -103,21 +132,24 @@ def _instance(cls: type, arguments: dict[str, Any]) -> Metric:
 
 
 def _find(name: str) -> type:
-    """The class of a name: registered ones first, then torchmetrics', then a dotted path."""
-    if name in METRICS:
+    """Return the class of a registered name, a name of torchmetrics, or a dotted path."""
+    if name in METRICS or "." in name:
         return METRICS.get(name)
-    cls = torchmetric.find_class(name) if "." not in name else METRICS.get(name)
+    cls = torchmetric.find_class(name)
     if cls is None:
-        raise ConfigError(Problem(f"unknown metric {name!r}{suggest(name, known_metrics())}", ("type",)))
+        suggestion = suggest(name, known_metrics())
+        message = f"unknown metric {name!r}"
+        raise ConfigError(message, path=("type",), parameter="type", suggestion=suggestion)
     return cls
 
 
 def _is_torchmetric(cls: type) -> bool:
-    return any(base.__module__ == "torchmetrics.metric" for base in cls.__mro__)
+    torchmetrics = sys.modules.get("torchmetrics")  # Imported, if a class of it is here.
+    return torchmetrics is not None and issubclass(cls, torchmetrics.Metric)
 
 
 def _name(config: Any) -> str:
-    """What a metric is called: what it was told, or as it is registered, or, of one by its dotted path, its own name."""
+    """Return the name of a metric: the given or registered one, or that of its class."""
     if isinstance(config, Mapping):
         return str(config.get("name") or _name(str(config.get("type"))))
     if isinstance(config, str):

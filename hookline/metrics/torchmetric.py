@@ -1,4 +1,4 @@
-"""torchmetrics' metrics by name, built when the first batch shows what they need to know."""
+"""torchmetrics' metrics by name, built when the first batch shows the number of classes."""
 
 from __future__ import annotations
 
@@ -6,46 +6,78 @@ import functools
 import importlib
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from hookline.errors import Problem, suggest
+from hookline.errors import ConfigError, Problem, Suggestion, suggest
 from hookline.signature import check_arguments, parameters
 
+# torchmetrics' default is the micro average, which equals the accuracy.
 SHORT_NAMES: dict[str, tuple[str, dict[str, Any]]] = {
-    "f1": ("F1Score", {"average": "macro"}),  # the micro average, their default, equals the accuracy
+    "f1": ("F1Score", {"average": "macro"}),
     "precision": ("Precision", {"average": "macro"}),
     "recall": ("Recall", {"average": "macro"}),
     "auroc": ("AUROC", {}),
 }
 
-# What the shape of the first predictions tells.
-FILLED_IN = ("task", "num_classes", "num_labels")
+# Arguments that follow from the shape of the first predictions.
+FROM_SHAPE = ("task", "num_classes", "num_labels")
+
+# Arguments of torchmetrics.Metric, which the signatures of its subclasses do not list.
+BASE_ARGUMENTS = frozenset(
+    [
+        "compute_on_cpu",
+        "dist_sync_on_step",
+        "process_group",
+        "dist_sync_fn",
+        "distributed_available_fn",
+        "sync_on_compute",
+        "compute_with_cache",
+    ]
+)
 
 
 class TorchMetric:
-    """A metric of torchmetrics, on the device of the predictions; what their shape tells need not be configured."""
+    """A metric of torchmetrics, built on the device of the first predictions.
+
+    Arguments that follow from the shape of the predictions need no configuration.
+    """
 
     over_all_processes = True
 
     def __init__(self, cls: type, arguments: Mapping[str, Any]) -> None:
-        self._cls, self._arguments = cls, dict(arguments)
+        self._cls = cls
+        self._arguments = dict(arguments)
         self._metric: Any = None
 
     def update(self, preds: Tensor, targets: Tensor) -> None:
+        """Add one batch.
+
+        Raises:
+            ConfigError: If the first batch does not fit the metric.
+        """
         if self._metric is not None:
             self._metric.update(preds, targets)
             return
-        self._metric = self._build(preds, targets)
-        self._metric.update(preds, targets)
-        if "validate_args" not in self._arguments and hasattr(self._metric, "validate_args"):
-            self._metric.validate_args = False  # it is slow, and one batch shows what is wrong
+        metric = self._build(preds, targets)
+        try:
+            metric.update(preds, targets)
+        except torch.OutOfMemoryError:
+            raise
+        except (ValueError, RuntimeError) as error:
+            raise ConfigError(str(error), component=self._cls.__name__) from error
+        if "validate_args" not in self._arguments and hasattr(metric, "validate_args"):
+            metric.validate_args = False  # It is slow, and one batch shows a wrong argument.
+        self._metric = metric
 
     def compute(self) -> Any:
-        """The metric's value, over all ranks in a distributed run; NaN if there was nothing."""
-        return torch.tensor(float("nan")) if self._metric is None else self._metric.compute()
+        """Return the value, over all ranks in a distributed run; NaN if there was no batch."""
+        if self._metric is None:
+            return torch.tensor(float("nan"))
+        return self._metric.compute()
 
     def reset(self) -> None:
         if self._metric is not None:
@@ -53,18 +85,23 @@ class TorchMetric:
 
     def _build(self, preds: Tensor, targets: Tensor) -> Any:
         known = parameters(self._cls).known
-        told = {name: value for name, value in _told_by_shape(preds, targets).items() if name in known}
-        arguments = {**told, **self._arguments}
+        inferred = _arguments_from_shape(preds, targets)
+        inferred = {name: value for name, value in inferred.items() if name in known}
+        arguments = {**inferred, **self._arguments}
         problems = check_arguments(self._cls, _without_base(arguments))
         if problems:
-            what = f"predictions of shape {tuple(preds.shape)} with targets of shape {tuple(targets.shape)} do not tell"
-            raise ValueError(f"{'; '.join(str(problem) for problem in problems)} ({what})")
+            shapes = f"{tuple(preds.shape)} and targets of shape {tuple(targets.shape)}"
+            advice = f"predictions of shape {shapes} do not determine it, so set it"
+            suggestion = Suggestion(advice=advice)
+            raise ConfigError([replace(each, suggestion=suggestion) for each in problems])
         return self._cls(**arguments).to(preds.device)
 
 
 def find_class(name: str) -> type | None:
-    """The class of torchmetrics with a name, or with one of the short names."""
-    return _classes().get(SHORT_NAMES[name][0] if name in SHORT_NAMES else name)
+    """Return the class of torchmetrics with this name or short name, or None."""
+    if name in SHORT_NAMES:
+        name = SHORT_NAMES[name][0]
+    return _classes().get(name)
 
 
 def class_names() -> list[str]:
@@ -72,16 +109,22 @@ def class_names() -> list[str]:
 
 
 def check(cls: type, arguments: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with the arguments for a class of torchmetrics."""
-    params, base = parameters(cls), _base_arguments()
-    known = set(params.known) | base
-    strange = [name for name in arguments if name not in known]
-    problems = [Problem(f"{cls.__name__}: unknown parameter {name!r}{suggest(name, set(params.known))}", (name,)) for name in strange]
-    rest = {name: value for name, value in _without_base(arguments).items() if name not in strange}
-    return problems + check_arguments(cls, rest, frozenset(FILLED_IN))
+    """Return the problems of the arguments for a class of torchmetrics."""
+    known = parameters(cls).known
+    problems = []
+    rest = {}
+    for name, value in _without_base(arguments).items():
+        if name in known:
+            rest[name] = value
+            continue
+        suggestion = suggest(name, known)
+        about: dict[str, Any] = {"component": cls.__name__, "parameter": name}
+        message = f"unknown parameter {name!r}"
+        problems.append(Problem(message, (name,), suggestion=suggestion, **about))
+    return problems + check_arguments(cls, rest, frozenset(FROM_SHAPE))
 
 
-def _told_by_shape(preds: Tensor, targets: Tensor) -> dict[str, Any]:
+def _arguments_from_shape(preds: Tensor, targets: Tensor) -> dict[str, Any]:
     if preds.ndim == targets.ndim + 1 and preds.shape[1] > 1:
         return {"task": "multiclass", "num_classes": preds.shape[1]}
     if preds.ndim == targets.ndim == 2 and preds.shape == targets.shape and preds.shape[1] > 1:
@@ -91,27 +134,17 @@ def _told_by_shape(preds: Tensor, targets: Tensor) -> dict[str, Any]:
 
 @functools.cache
 def _classes() -> dict[str, type]:
-    from torchmetrics import Metric  # on use, because it takes long
+    from torchmetrics import Metric  # Imported on use: it takes seconds.
 
     found: dict[str, type] = {}
     for package in ("", ".classification", ".regression", ".segmentation", ".aggregation"):
         module = importlib.import_module(f"torchmetrics{package}")
-        found.update({name: value for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, Metric)})
-    return {name: cls for name, cls in found.items() if cls is not Metric and not inspect.isabstract(cls)}
-
-
-def _base_arguments() -> set[str]:
-    """What every metric of torchmetrics takes beside its own parameters; their signatures do not name it."""
-    return {
-        "compute_on_cpu",
-        "dist_sync_on_step",
-        "process_group",
-        "dist_sync_fn",
-        "distributed_available_fn",
-        "sync_on_compute",
-        "compute_with_cache",
-    }
+        for name, value in vars(module).items():
+            is_metric = isinstance(value, type) and issubclass(value, Metric)
+            if is_metric and value is not Metric and not inspect.isabstract(value):
+                found[name] = value
+    return found
 
 
 def _without_base(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in arguments.items() if name not in _base_arguments()}
+    return {name: value for name, value in arguments.items() if name not in BASE_ARGUMENTS}

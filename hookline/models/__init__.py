@@ -1,4 +1,4 @@
-"""Small reference models by name; any other `torch.nn.Module` goes by its dotted path."""
+"""Small reference models by name. A config names any other `torch.nn.Module` by dotted path."""
 
 from __future__ import annotations
 

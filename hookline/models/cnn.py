@@ -1,4 +1,4 @@
-"""A small convolutional network."""
+"""A small convolutional network for classification."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from hookline.models import MODELS
 
 @MODELS.register("cnn")
 class CNN(nn.Module):
-    """Three convolutions, global average pooling, one linear layer; for images of any size from 4x4 on.
+    """Three convolutions, global average pooling and a linear layer, for images of 4x4 or larger.
 
-    `in_channels` and `num_classes` are taken from the data set where a config leaves them out, and are else 1 and 10.
+    Args:
+        in_channels: The channels of an image; those of the dataset in a config, else 1.
+        num_classes: The number of classes; that of the dataset in a config, else 10.
+        width: The channels of the first convolution; the next ones have two and four times as many.
+        dropout: The dropout rate before the linear layer.
     """
 
-    def __init__(self, in_channels: int | None = None, num_classes: int | None = None, width: int = 32, dropout: float = 0.0) -> None:
+    def __init__(
+        self,
+        in_channels: int | None = None,
+        num_classes: int | None = None,
+        width: int = 32,
+        dropout: float = 0.0,
+    ) -> None:
         super().__init__()
         self.features = nn.Sequential(
             *_block(1 if in_channels is None else in_channels, width),
@@ -27,9 +37,11 @@ class CNN(nn.Module):
         self.head = nn.Linear(4 * width, 10 if num_classes is None else num_classes)
 
     def forward(self, images: Tensor) -> Tensor:
+        """Return scores [N, num_classes]."""
         # The mean, because the gradient of adaptive pooling is not deterministic on a GPU.
         pooled = self.features(images).mean(dim=(2, 3))
-        return self.head(self.dropout(pooled))  # type: ignore[no-any-return]
+        scores: Tensor = self.head(self.dropout(pooled))
+        return scores
 
 
 def _block(channels: int, width: int) -> list[nn.Module]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor, nn
 
+from hookline.errors import ConfigError, Suggestion
 from hookline.models import MODELS
 
 
@@ -14,8 +15,13 @@ from hookline.models import MODELS
 class MLP(nn.Module):
     """Fully connected layers over the flattened input.
 
-    `input_shape` (one sample's) and `num_classes` are taken from the data set where a config leaves them out;
-    `in_features` says the same as `input_shape`.
+    Args:
+        in_features: The size of a flattened input.
+        hidden: The sizes of the hidden layers.
+        num_classes: The number of classes; that of the dataset in a config, else 10.
+        dropout: The dropout rate after each hidden layer.
+        input_shape: The shape of an input, in place of `in_features`; that of the dataset in a
+            config.
     """
 
     def __init__(
@@ -28,21 +34,29 @@ class MLP(nn.Module):
     ) -> None:
         super().__init__()
         layers: list[nn.Module] = [nn.Flatten()]
-        width = _features(in_features, input_shape)
+        width = _input_size(in_features, input_shape)
         for size in hidden:
             layers += [nn.Linear(width, size), nn.ReLU()]
             if dropout:
                 layers.append(nn.Dropout(dropout))
             width = size
-        self.layers = nn.Sequential(*layers, nn.Linear(width, 10 if num_classes is None else num_classes))
+        layers.append(nn.Linear(width, 10 if num_classes is None else num_classes))
+        self.layers = nn.Sequential(*layers)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return self.layers(inputs)  # type: ignore[no-any-return]
+        """Return scores [N, num_classes]."""
+        scores: Tensor = self.layers(inputs)
+        return scores
 
 
-def _features(in_features: int | None, input_shape: Sequence[int] | None) -> int:
+def _input_size(in_features: int | None, input_shape: Sequence[int] | None) -> int:
     if in_features is not None:
         return in_features
     if input_shape is None:
-        raise ValueError("mlp: how large is a sample? Give in_features (a number) or input_shape (such as [1, 8, 8])")
+        raise ConfigError(
+            "the size of a sample is unknown",
+            component="MLP",
+            parameter="in_features",
+            suggestion=Suggestion(advice="set in_features (64) or input_shape ([1, 8, 8])"),
+        )
     return math.prod(input_shape)

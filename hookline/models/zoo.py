@@ -1,4 +1,4 @@
-"""Importing this registers the built-in models."""
+"""Register the built-in models by importing their modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers, learning rate schedulers and losses by name."""
+"""Registries of optimizers, learning rate schedulers and losses by name."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ SCHEDULERS: Registry[LRScheduler] = Registry("scheduler", LRScheduler)
 
 
 def _register_all(registry: Registry[object], module: object, base: type) -> None:
-    for name, cls in vars(module).items():
-        if isinstance(cls, type) and issubclass(cls, base) and cls is not base and not name.startswith("_"):
-            registry.register(name)(cls)
+    for name, value in vars(module).items():
+        if not isinstance(value, type) or name.startswith("_"):
+            continue
+        if issubclass(value, base) and value is not base:
+            registry.register(name)(value)
 
 
 _register_all(OPTIMIZERS, torch.optim, torch.optim.Optimizer)  # type: ignore[arg-type]

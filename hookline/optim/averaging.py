@@ -1,4 +1,4 @@
-"""Averages of a model's weights over training: one fused update over lists that are collected once."""
+"""Averages of a model's weights: one fused update over lists of tensors that are built once."""
 
 from __future__ import annotations
 
@@ -10,106 +10,131 @@ from torch import Tensor, nn
 
 
 class WeightAverage:
-    """The running average of a model's parameters, and of its floating point buffers if wanted.
+    """The running average of a model's parameters, which starts as a copy of them.
 
-    It starts as a copy of them. `update(weight)` moves it towards them by that share; `swap_in()` puts it into the model in
-    their place, by exchanging memory rather than copying, and `swap_out()` puts them back.
+    `update(weight)` moves the average towards the parameters. `swap_in()` puts it into the model by
+    exchanging memory instead of copying, and `swap_out()` restores the parameters.
+
+    Args:
+        model: The model.
+        buffers: Whether floating point buffers are averaged too.
+        device: The device of the average; that of each parameter if None.
     """
 
-    def __init__(self, model: nn.Module, buffers: bool = False, device: str | torch.device | None = None) -> None:
+    def __init__(
+        self, model: nn.Module, buffers: bool = False, device: str | torch.device | None = None
+    ) -> None:
         self.model = model
         self.live: list[Tensor] = list(model.parameters())
         if buffers:
             self.live += [buffer for buffer in model.buffers() if buffer.is_floating_point()]
         self.average = [tensor.detach().to(device=device, copy=True) for tensor in self.live]
-        self._elsewhere = any(here.device != there.device for here, there in zip(self.live, self.average, strict=True))
-        self._groups = _by_kind(self.live, self.average)
+        pairs = zip(self.live, self.average, strict=True)
+        self._on_other_device = any(live.device != average.device for live, average in pairs)
+        self._groups = _group_by_kind(self.live, self.average)
         self._raw: list[Tensor] | None = None
 
     @property
     def swapped(self) -> bool:
-        """Whether the model holds the average just now."""
+        """Whether the model holds the average."""
         return self._raw is not None
 
     def update(self, weight: float) -> None:
-        """`average = (1 - weight) * average + weight * current`."""
-        assert self._raw is None, "the model holds the average: there is nothing to learn from it"
-        with torch.no_grad():  # not as a decorator, which costs more, and this is done in each iteration
+        """Set the average to `(1 - weight) * average + weight * current`."""
+        assert self._raw is None, "the model holds the average"
+        # Not a decorator, which costs more: this runs in each iteration.
+        with torch.no_grad():
             for live, average in self._groups:
-                torch._foreach_lerp_(average, self._near(live, average) if self._elsewhere else live, weight)
+                if self._on_other_device:
+                    live = _move_to_devices_of(average, live)
+                torch._foreach_lerp_(average, live, weight)
 
     @torch.no_grad()
     def restart(self) -> None:
-        """Begin again with a copy of the current weights."""
-        torch._foreach_copy_(self.average, self._current())
+        """Set the average to a copy of the current weights."""
+        current = self.live if self._raw is None else self._raw
+        torch._foreach_copy_(self.average, current)
 
     def swap_in(self) -> None:
-        """Let the model compute with the average, until `swap_out`."""
-        if self._raw is None:
-            self._raw = [tensor.detach().clone() if _is_sharded(tensor) else tensor.data for tensor in self.live]
-            _point_to(self.live, self.average)
+        """Make the model compute with the average until `swap_out`."""
+        if self._raw is not None:
+            return
+        self._raw = []
+        for tensor in self.live:
+            raw = tensor.detach().clone() if _is_sharded(tensor) else tensor.data
+            self._raw.append(raw)
+        _point_to(self.live, self.average)
 
     def swap_out(self) -> None:
-        """Give the model its own weights back."""
-        if self._raw is not None:
-            raw, self._raw = self._raw, None
-            _point_to(self.live, raw)
+        """Restore the weights that `swap_in` replaced."""
+        if self._raw is None:
+            return
+        raw = self._raw
+        self._raw = None
+        _point_to(self.live, raw)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """A whole state of the model, with the average in the place of what is averaged."""
-        place = {id(tensor): average for tensor, average in zip(self.live, self.average, strict=True)}
-        return {key: place.get(id(value), value) for key, value in self._state().items()}
+        """Return the model's state with the averages in place of the averaged tensors."""
+        averages: dict[int, Tensor] = {}
+        for tensor, average in zip(self.live, self.average, strict=True):
+            averages[id(tensor)] = average
+        return {key: averages.get(id(value), value) for key, value in self._model_state().items()}
 
     @torch.no_grad()
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Put back what `state_dict` gave; KeyError if something of it is missing."""
-        names = {id(value): key for key, value in self._state().items()}
+        """Load a result of `state_dict`. Raise KeyError if a tensor is missing."""
+        names = {id(value): key for key, value in self._model_state().items()}
         for tensor, average in zip(self.live, self.average, strict=True):
             average.copy_(state[names[id(tensor)]])
 
-    def _state(self) -> dict[str, Any]:
-        """The model's state with the very tensors, so that weights with two names are found under both."""
+    def _model_state(self) -> dict[str, Any]:
+        """Return the model's state with the original tensors, so that tied weights are found."""
         return dict(self.model.state_dict(keep_vars=True))
 
-    def _current(self) -> list[Tensor]:
-        return self.live if self._raw is None else self._raw
 
-    def _near(self, live: list[Tensor], average: list[Tensor]) -> list[Tensor]:
-        return [tensor.to(other.device) for tensor, other in zip(live, average, strict=True)]
-
-
-def warmed_up(momentum: float, iteration: int, warm_up: int) -> float:
-    """`min(momentum, (1 + iter) / (warm_up + iter))`: a young average forgets its beginning faster."""
-    return min(momentum, (1 + iteration) / (warm_up + iteration)) if warm_up > 0 else momentum
+def warmup_momentum(momentum: float, iteration: int, warm_up: int) -> float:
+    """Return `min(momentum, (1 + iter) / (warm_up + iter))`: a young average forgets faster."""
+    if warm_up <= 0:
+        return momentum
+    return min(momentum, (1 + iteration) / (warm_up + iteration))
 
 
-def annealed(momentum: float, updates: int, gamma: float) -> float:
-    """`min(momentum, updates / (gamma + updates))`: the momentum of MMEngine's MomentumAnnealingEMA."""
+def annealed_momentum(momentum: float, updates: int, gamma: float) -> float:
+    """Return `min(momentum, updates / (gamma + updates))`, as MMEngine's MomentumAnnealingEMA."""
     return min(momentum, updates / (gamma + updates))
 
 
 def average_buffers(model: nn.Module) -> None:
-    """In a distributed run, make floating point buffers their mean over all processes, so that one's stand for all."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        for buffer in model.buffers():
-            if buffer.is_floating_point():
-                torch.distributed.all_reduce(buffer)
-                buffer /= torch.distributed.get_world_size()
+    """Average floating point buffers over all ranks of a distributed run."""
+    if not torch.distributed.is_available() or not torch.distributed.is_initialized():
+        return
+    for buffer in model.buffers():
+        if buffer.is_floating_point():
+            torch.distributed.all_reduce(buffer)
+            buffer /= torch.distributed.get_world_size()
 
 
-def _by_kind(live: list[Tensor], average: list[Tensor]) -> list[tuple[list[Tensor], list[Tensor]]]:
-    """Pairs of lists of one device and type each, which is what the fused operations want."""
+def _group_by_kind(
+    live: list[Tensor], average: list[Tensor]
+) -> list[tuple[list[Tensor], list[Tensor]]]:
+    """Return pairs of lists with one device and dtype each, which fused operations need."""
     groups: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
-    for tensor, other in zip(live, average, strict=True):
-        mine, theirs = groups.setdefault((tensor.device, tensor.dtype), ([], []))
-        mine.append(tensor)
-        theirs.append(other)
+    for live_tensor, average_tensor in zip(live, average, strict=True):
+        kind = (live_tensor.device, live_tensor.dtype)
+        live_group, average_group = groups.setdefault(kind, ([], []))
+        live_group.append(live_tensor)
+        average_group.append(average_tensor)
     return list(groups.values())
+
+
+def _move_to_devices_of(targets: list[Tensor], tensors: list[Tensor]) -> list[Tensor]:
+    return [tensor.to(target.device) for tensor, target in zip(tensors, targets, strict=True)]
 
 
 def _point_to(tensors: list[Tensor], contents: list[Tensor]) -> None:
     for tensor, content in zip(tensors, contents, strict=True):
-        if _is_sharded(tensor):  # whoever shards it keeps the memory, too
+        if _is_sharded(tensor):
+            # FSDP keeps a reference to the memory of a shard: copy into it.
             with torch.no_grad():
                 tensor.copy_(content)
         else:

@@ -1,4 +1,4 @@
-"""`auto_fp16` and `force_fp32`: which methods of a model run in half precision. They are `torch.autocast` with names."""
+"""MMCV's `auto_fp16` and `force_fp32`: `torch.autocast` for single methods of a model."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def auto_fp16(apply_to: Iterable[str] | None = None, out_fp32: bool = False) -> Callable[[F], F]:
-    """Decorator of a module's method: half precision while the module's `fp16_enabled` is true, else no effect.
+    """Run a method in half precision while the module's `fp16_enabled` is true; a decorator.
 
-    The arguments in `apply_to` (all, if None) are cast as well. Half precision is what `torch.autocast` takes for the
-    device: float16 on GPUs, bfloat16 on CPUs. With `out_fp32` the result is cast back to float32.
+    Half precision is the autocast type of the device: float16 on GPUs, bfloat16 on CPUs.
+
+    Args:
+        apply_to: The arguments to cast as well; all if None.
+        out_fp32: Whether the result is cast back to float32.
     """
 
     def decorate(method: F) -> F:
@@ -26,7 +29,12 @@ def auto_fp16(apply_to: Iterable[str] | None = None, out_fp32: bool = False) -> 
 
 
 def force_fp32(apply_to: Iterable[str] | None = None, out_fp16: bool = False) -> Callable[[F], F]:
-    """Decorator of a module's method: float32 even inside `auto_fp16`, while the module's `fp16_enabled` is true."""
+    """Run a method in float32 inside `auto_fp16`; a decorator.
+
+    Args:
+        apply_to: The arguments to cast as well; all if None.
+        out_fp16: Whether the result is cast back to half precision.
+    """
 
     def decorate(method: F) -> F:
         return _in_precision(method, apply_to, half=False, cast_back=out_fp16)
@@ -35,7 +43,7 @@ def force_fp32(apply_to: Iterable[str] | None = None, out_fp16: bool = False) ->
 
 
 def enable_fp16(model: torch.nn.Module) -> int:
-    """Set `fp16_enabled` on all modules that have decorated methods; how many these are."""
+    """Set `fp16_enabled` on all modules with decorated methods; return their number."""
     found = [module for module in model.modules() if _is_decorated(type(module))]
     for module in found:
         module.fp16_enabled = True  # type: ignore[assignment]
@@ -43,7 +51,7 @@ def enable_fp16(model: torch.nn.Module) -> int:
 
 
 def cast(value: Any, source: torch.dtype, target: torch.dtype) -> Any:
-    """The value with all tensors of one type turned into another, whatever containers they are in."""
+    """Return a value with all tensors of one dtype cast to another, also inside containers."""
     if isinstance(value, torch.Tensor):
         return value.to(target) if value.dtype == source else value
     if isinstance(value, Mapping):
@@ -57,25 +65,28 @@ def cast(value: Any, source: torch.dtype, target: torch.dtype) -> Any:
 
 def _in_precision(method: F, apply_to: Iterable[str] | None, half: bool, cast_back: bool) -> F:
     signature = inspect.signature(method)
-    chosen = None if apply_to is None else set(apply_to)
-    if chosen is not None and not chosen <= set(signature.parameters):
-        missing = ", ".join(sorted(chosen - set(signature.parameters)))
-        raise ValueError(f"apply_to names what {method.__qualname__} does not take: {missing}")
+    chosen = set(signature.parameters) if apply_to is None else set(apply_to)
+    unknown = sorted(chosen - set(signature.parameters))
+    if unknown:
+        raise ValueError(f"apply_to: {method.__qualname__} does not take {', '.join(unknown)}")
 
     @functools.wraps(method)
     def wrapped(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(self, torch.nn.Module):
-            raise TypeError(f"{method.__qualname__}: only methods of a torch.nn.Module can be decorated")
+            raise TypeError(
+                f"{method.__qualname__}: only methods of a torch.nn.Module can be decorated"
+            )
         if not getattr(self, "fp16_enabled", False):
             return method(self, *args, **kwargs)
         device = _device_type(self, args, kwargs)
-        low = torch.get_autocast_dtype(device)
-        source, target = (torch.float32, low) if half else (low, torch.float32)
+        half_dtype = torch.get_autocast_dtype(device)
+        source = torch.float32 if half else half_dtype
+        target = half_dtype if half else torch.float32
         bound = signature.bind(self, *args, **kwargs)
         for name, value in list(bound.arguments.items())[1:]:
-            if chosen is None or name in chosen:
+            if name in chosen:
                 bound.arguments[name] = cast(value, source, target)
-        with torch.autocast(device, dtype=low, enabled=half):
+        with torch.autocast(device, dtype=half_dtype, enabled=half):
             result = method(*bound.args, **bound.kwargs)
         return cast(result, target, source) if cast_back else result
 
@@ -84,10 +95,18 @@ def _in_precision(method: F, apply_to: Iterable[str] | None, half: bool, cast_ba
 
 
 def _device_type(module: torch.nn.Module, args: Any, kwargs: Mapping[str, Any]) -> str:
-    given = next((value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)), None)
-    tensor = given if given is not None else next(module.parameters(), None)
-    return "cpu" if tensor is None else tensor.device.type
+    """Return the device type of the first tensor argument, or else of the first parameter."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, torch.Tensor):
+            return value.device.type
+    for parameter in module.parameters():
+        return parameter.device.type
+    return "cpu"
 
 
 def _is_decorated(cls: type) -> bool:
-    return any(getattr(member, "runs_in_half_precision", False) for base in cls.__mro__ for member in vars(base).values())
+    for base in cls.__mro__:
+        for member in vars(base).values():
+            if getattr(member, "runs_in_half_precision", False):
+                return True
+    return False

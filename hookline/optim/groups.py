@@ -1,4 +1,4 @@
-"""Parameter groups: of one optimizer or of several, and which of their learning rates stands for all."""
+"""Parameter groups of one or several optimizers, their learning rates and momenta."""
 
 from __future__ import annotations
 
@@ -8,35 +8,50 @@ from typing import Any
 
 import torch
 
+from hookline.errors import parameter_error
+
 Optimizers = torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer]
 Group = dict[str, Any]
 
 
 def by_name(optimizers: Optimizers | None) -> dict[str, torch.optim.Optimizer]:
-    """The optimizers by name; a single one has the name ""."""
+    """Return the optimizers by name; the name of a single one is empty."""
     if optimizers is None:
         return {}
-    return dict(optimizers) if isinstance(optimizers, Mapping) else {"": optimizers}
+    if isinstance(optimizers, Mapping):
+        return dict(optimizers)
+    return {"": optimizers}
 
 
 def param_groups(optimizers: Optimizers | None) -> list[Group]:
-    """The parameter groups of all optimizers."""
-    return [group for optimizer in by_name(optimizers).values() for group in optimizer.param_groups]
+    """Return the parameter groups of all optimizers."""
+    groups: list[Group] = []
+    for optimizer in by_name(optimizers).values():
+        groups += optimizer.param_groups
+    return groups
 
 
 def learning_rates(optimizers: Optimizers | None, main: int = 0) -> dict[str, float]:
-    """The learning rate of the main group as `lr` (`lr_<name>` with several optimizers), those of others as `lr/<name or number>`."""
+    """Return the learning rates by the names under which they are logged.
+
+    The rate of the group with index `main` is `lr`, or `lr_<name>` with several optimizers. Those
+    of other groups are `lr/<name or index>`.
+    """
     rates: dict[str, float] = {}
     for name, optimizer in by_name(optimizers).items():
-        key, groups = f"lr_{name}" if name else "lr", optimizer.param_groups
-        rates[key] = groups[main]["lr"]
-        if len(groups) > 1:
-            rates |= {f"{key}/{group.get('name', number)}": group["lr"] for number, group in enumerate(groups) if number != main}
+        key = f"lr_{name}" if name else "lr"
+        rates[key] = optimizer.param_groups[main]["lr"]
+        for index, group in enumerate(optimizer.param_groups):
+            if index != main:
+                rates[f"{key}/{group.get('name', index)}"] = group["lr"]
     return rates
 
 
 def representative_group(optimizer: torch.optim.Optimizer) -> int:
-    """The index of the group with most parameters; if all have a single one, of the first with the most common rate."""
+    """Return the index of the group with the most parameters.
+
+    If every group has a single one, it is the first group with the most common learning rate.
+    """
     groups = optimizer.param_groups
     sizes = [len(group["params"]) for group in groups]
     if max(sizes) > 1:
@@ -46,14 +61,40 @@ def representative_group(optimizer: torch.optim.Optimizer) -> int:
 
 
 def momentum_of(group: Group) -> float | None:
-    """The momentum of a group, which is the first beta of Adam and its kin; None if it has neither."""
+    """Return the momentum of a group, which is Adam's first beta; None if it has neither."""
     if "betas" in group:
         return float(group["betas"][0])
-    return float(group["momentum"]) if "momentum" in group else None
+    if "momentum" in group:
+        return float(group["momentum"])
+    return None
 
 
 def set_momentum(group: Group, value: float) -> None:
+    """Set the momentum of a group, or the first of its betas."""
     if "betas" in group:
         group["betas"] = (value, *group["betas"][1:])
     else:
         group["momentum"] = value
+
+
+def values_per_group(
+    owner: object, parameter: str, name: str, optimizer: torch.optim.Optimizer
+) -> list[float]:
+    """Return one value of a parameter for each group of an optimizer.
+
+    Args:
+        owner: The object that has the parameter: one number, a list with one for each group, or
+            a mapping of either by the optimizers' names.
+        parameter: The name of its attribute.
+        name: The name of the optimizer.
+        optimizer: The optimizer.
+    """
+    count = len(optimizer.param_groups)
+    given = getattr(owner, parameter)
+    if isinstance(given, Mapping):
+        given = given.get(name, [])
+    values = list(given) if isinstance(given, (list, tuple)) else [given] * count
+    if len(values) != count:
+        suffix = f" of optimizer {name!r}" if name else ""
+        raise parameter_error(owner, parameter, f"must fit the {count} parameter groups{suffix}")
+    return values

@@ -1,4 +1,4 @@
-"""The losses of `torch.nn` by name: `CrossEntropyLoss` is also `cross_entropy`."""
+"""The registry of losses: those of `torch.nn`, also in snake case without `Loss`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from hookline.registry import Registry
 
 LOSSES: Registry[nn.Module] = Registry("loss", nn.Module)
 
+WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name.removesuffix("Loss")).lower()
+
+def _snake_case(name: str) -> str:
+    """Turn `CrossEntropyLoss` into `cross_entropy`."""
+    return WORD_STARTS.sub("_", name.removesuffix("Loss")).lower()
 
 
 for _name in torch_losses.__all__:
-    if _name != "NLLLoss2d":  # deprecated in torch, the same as NLLLoss
+    if _name != "NLLLoss2d":  # Deprecated in torch, the same as NLLLoss.
         LOSSES.register(_name)(getattr(nn, _name))
-        LOSSES.register(_snake(_name))(getattr(nn, _name))
+        LOSSES.register(_snake_case(_name))(getattr(nn, _name))

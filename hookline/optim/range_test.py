@@ -1,4 +1,4 @@
-"""The learning rate range test: the loss while the rate grows from far too small to far too large."""
+"""The learning rate range test: the loss while the rate grows from too small to too large."""
 
 from __future__ import annotations
 
@@ -13,29 +13,47 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-DIVERGED = 4.0  # times the best loss
-MEMORY = 0.9  # of the running mean that tells when the loss has diverged
+from hookline.errors import ConfigError
+
+DIVERGENCE_FACTOR = 4.0  # The loss has diverged if its mean exceeds the best one by this factor.
+MEAN_DECAY = 0.9  # of the running mean of the loss
+MIN_ITERATIONS = 10
 
 
 class RangeTest(NamedTuple):
-    """The rates that were tried and the loss at each, up to where it diverged."""
+    """The tested rates and their losses, up to the divergence."""
 
     rates: list[float]
     losses: list[float]
 
     def smoothed(self) -> list[float]:
-        """The mean of each loss and its neighbours, as many on either side: it does not lag behind."""
-        width, count = max(len(self.losses) // 20, 2), len(self.losses)
-        sides = [min(width, index, count - 1 - index) for index in range(count)]
-        return [statistics.fmean(self.losses[index - side : index + side + 1]) for index, side in enumerate(sides)]
+        """Return the mean of each loss and its neighbors, as many on either side.
+
+        Unlike a running mean, it does not lag behind.
+        """
+        count = len(self.losses)
+        width = max(count // 20, 2)
+        means = []
+        for index in range(count):
+            side = min(width, index, count - 1 - index)
+            means.append(statistics.fmean(self.losses[index - side : index + side + 1]))
+        return means
 
     def suggestion(self) -> float | None:
-        """The rate at which the loss falls fastest on its way to the minimum; None if it never falls."""
+        """Return the rate at which the loss falls fastest before its minimum.
+
+        Return None if it never falls.
+        """
         curve = self.smoothed()
         lowest = min(range(len(curve)), key=curve.__getitem__, default=0)
-        slopes = {index: curve[index + 1] - curve[index - 1] for index in range(1, lowest)}
-        steepest = min(slopes, key=slopes.__getitem__, default=None)
-        return None if steepest is None or slopes[steepest] >= 0 else self.rates[steepest]
+        steepest = None
+        steepest_slope = 0.0
+        for index in range(1, lowest):
+            slope = curve[index + 1] - curve[index - 1]
+            if slope < steepest_slope:
+                steepest = index
+                steepest_slope = slope
+        return None if steepest is None else self.rates[steepest]
 
 
 def range_test(
@@ -47,14 +65,24 @@ def range_test(
     end: float = 10.0,
     count: int = 100,
 ) -> RangeTest:
-    """Train for `count` batches with rates growing from `start` to `end`; `step` gives the loss of a batch.
+    """Train with growing rates, then restore the model, the optimizer and the random numbers.
 
-    Groups keep their rates' proportions. Model, optimizer and random numbers are as before when it returns.
+    Args:
+        model: The model.
+        optimizer: The optimizer. Its groups keep the proportions of their rates.
+        step: A function that returns the loss of a batch.
+        batches: The batches, repeated if there are too few.
+        start: The first rate.
+        end: The last rate.
+        count: The number of batches to train on.
     """
-    if not 0 < start < end or count < 10:
-        raise ValueError(f"a range test needs 0 < start < end and at least 10 iterations, got {start}, {end} and {count}")
+    if not 0 < start < end or count < MIN_ITERATIONS:
+        message = f"needs 0 < start < end and at least {MIN_ITERATIONS} iterations"
+        value = {"start": start, "end": end, "count": count}
+        raise ConfigError(message, component="range test", value=value)
     result = RangeTest([], [])
-    mean, best = 0.0, math.inf
+    mean = 0.0
+    best = math.inf
     with unchanged(model, optimizer), _same_random_numbers():
         model.train()
         groups = optimizer.param_groups
@@ -63,24 +91,30 @@ def range_test(
             rate = start * (end / start) ** (index / (count - 1))
             for group, share in zip(groups, shares, strict=True):
                 group["lr"] = rate * share
-            optimizer.zero_grad(set_to_none=True)
-            loss = step(batch)
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            value = loss.item()
-            mean = MEMORY * mean + (1 - MEMORY) * value
-            recent = mean / (1 - MEMORY ** (index + 1))
-            if not math.isfinite(value) or recent > DIVERGED * best:
+            loss = _train(optimizer, step, batch)
+            mean = MEAN_DECAY * mean + (1 - MEAN_DECAY) * loss
+            corrected = mean / (1 - MEAN_DECAY ** (index + 1))
+            if not math.isfinite(loss) or corrected > DIVERGENCE_FACTOR * best:
                 break
-            best = min(best, recent)
+            best = min(best, corrected)
             result.rates.append(rate)
-            result.losses.append(value)
+            result.losses.append(loss)
     return result
+
+
+def _train(
+    optimizer: torch.optim.Optimizer, step: Callable[[Any], torch.Tensor], batch: Any
+) -> float:
+    optimizer.zero_grad(set_to_none=True)
+    loss = step(batch)
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+    return loss.item()
 
 
 @contextmanager
 def unchanged(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Iterator[None]:
-    """Whatever is done inside, weights, buffers, gradients, modes and the optimizer's state are as before afterwards."""
+    """Restore weights, buffers, gradients, modes and the optimizer's state at the end."""
     tensors = [*model.parameters(), *model.buffers()]
     values = [tensor.detach().clone() for tensor in tensors]
     gradients = [(param, param.grad) for param in model.parameters()]
@@ -102,20 +136,23 @@ def unchanged(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Itera
 
 @contextmanager
 def _same_random_numbers() -> Iterator[None]:
-    python, numpy = random.getstate(), np.random.get_state()
+    """Restore the random number generators of Python, NumPy and torch at the end."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()
     try:
         with torch.random.fork_rng():
             yield
     finally:
-        random.setstate(python)
-        np.random.set_state(numpy)
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
 
 
 def _endless(batches: Iterable[Any]) -> Iterator[Any]:
+    """Repeat the batches. Raise ConfigError if there are none."""
     while True:
         empty = True
         for batch in batches:
             empty = False
             yield batch
         if empty:
-            raise ValueError("a range test needs batches, and there are none")
+            raise ConfigError("the loader has no batches", component="range test")

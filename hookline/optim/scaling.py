@@ -1,4 +1,4 @@
-"""Loss scaling: gradients too small for half precision are kept by making the loss larger."""
+"""Loss scaling, which keeps small gradients from vanishing in half precision."""
 
 from __future__ import annotations
 
@@ -8,70 +8,88 @@ from typing import Any
 import torch
 from torch.amp import GradScaler
 
-from hookline.errors import suggest
+from hookline.errors import ConfigError, suggest
 
 LossScale = float | str | Mapping[str, Any]
 KEYS = ("init_scale", "growth_factor", "backoff_factor", "growth_interval")
 
 
 class LossScaler:
-    """`torch.amp.GradScaler` of one optimizer, with a fixed scale too; it knows whether a step was left out."""
+    """A `torch.amp.GradScaler` for one optimizer that reports whether a step was skipped.
 
-    def __init__(self, device: str, loss_scale: LossScale = "dynamic", enabled: bool = True) -> None:
-        options: dict[str, Any] = {"init_scale": float(loss_scale)} if isinstance(loss_scale, (int, float)) else {}
+    Args:
+        device: The type of the device.
+        loss_scale: `dynamic`, a number for a fixed scale, or options of `GradScaler`.
+        enabled: Whether the loss is scaled at all.
+    """
+
+    def __init__(
+        self, device: str, loss_scale: LossScale = "dynamic", enabled: bool = True
+    ) -> None:
+        options: dict[str, Any] = {}
+        self._fixed: float | None = None
         if isinstance(loss_scale, Mapping):
             options = dict(loss_scale)
+        elif isinstance(loss_scale, (int, float)):
+            self._fixed = float(loss_scale)
+            options = {"init_scale": self._fixed}
         self._scaler = GradScaler(device, enabled=enabled, **options)
-        self._fixed = options["init_scale"] if isinstance(loss_scale, (int, float)) else None
         self._stepped = False
 
     def attach(self, optimizer: torch.optim.Optimizer) -> None:
-        """Watch the optimizer, whose step the scaler may leave out."""
+        """Observe the steps of an optimizer, some of which the scaler skips."""
         self.detach()
-        self._handle = optimizer.register_step_post_hook(self._note)
+        self._handle = optimizer.register_step_post_hook(self._record_step)
 
     def detach(self) -> None:
+        """Stop observing the optimizer."""
         if hasattr(self, "_handle"):
             self._handle.remove()
 
     def scale(self, loss: torch.Tensor) -> torch.Tensor:
+        """Return the scaled loss."""
         return self._scaler.scale(loss)
 
     def unscale(self, optimizer: torch.optim.Optimizer) -> None:
-        """Bring the gradients back to their real size; infinite ones are noted."""
+        """Divide the gradients by the scale, and record infinite ones."""
         self._scaler.unscale_(optimizer)
 
     def step(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Step unless a gradient is infinite or NaN; whether it did."""
+        """Step unless a gradient is infinite or NaN; return whether it stepped."""
         self._stepped = False
         self._scaler.step(optimizer)
         self._scaler.update(self._fixed)
         return self._stepped
 
     def get_scale(self) -> float:
+        """Return the current scale."""
         return self._scaler.get_scale()
 
     def state_dict(self) -> dict[str, Any]:
         return self._scaler.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on with a saved scale; a fixed one follows the config."""
+        """Restore a dynamic scale; a fixed one follows the config."""
         if state and self._scaler.is_enabled() and self._fixed is None:
             self._scaler.load_state_dict(dict(state))
 
-    def _note(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
-        found: torch.Tensor | None = getattr(optimizer, "found_inf", None)  # fused optimizers are called and skip by themselves
-        self._stepped = found is None or not bool(found)
+    def _record_step(self, optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+        # Fused optimizers are always called, and skip the step themselves.
+        found_inf: torch.Tensor | None = getattr(optimizer, "found_inf", None)
+        self._stepped = found_inf is None or not bool(found_inf)
 
 
 def check_loss_scale(owner: str, loss_scale: LossScale) -> None:
-    """ValueError for what is not a number above 0, 'dynamic', or the options of torch's GradScaler."""
+    """Raise ConfigError unless a loss scale is a number above 0, `dynamic` or valid options."""
+    about: dict[str, Any] = {"component": owner, "parameter": "loss_scale"}
     if isinstance(loss_scale, Mapping):
         for key in loss_scale:
             if key not in KEYS:
-                raise ValueError(f"{owner}: loss_scale has no {key!r}{suggest(key, KEYS)}")
+                message = f"loss_scale has no {key!r}"
+                raise ConfigError(message, suggestion=suggest(key, KEYS), **about)
     elif isinstance(loss_scale, str):
         if loss_scale != "dynamic":
-            raise ValueError(f"{owner}: loss_scale must be a number, 'dynamic' or a mapping, got {loss_scale!r}")
+            message = "loss_scale must be a number, 'dynamic' or a mapping"
+            raise ConfigError(message, value=loss_scale, **about)
     elif not loss_scale > 0:
-        raise ValueError(f"{owner}: loss_scale must be above 0, got {loss_scale}")
+        raise ConfigError("loss_scale must be above 0", value=loss_scale, **about)

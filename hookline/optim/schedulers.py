@@ -1,4 +1,4 @@
-"""Scheduler objects: those of `torch.optim.lr_scheduler`, and any others that have `step` and `state_dict`."""
+"""Scheduler objects: those of `torch.optim.lr_scheduler`, and others with the same methods."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any
 
 import torch
 
-from hookline.errors import ConfigError, suggest
+from hookline.errors import ConfigError, Suggestion, suggest
 from hookline.optim.groups import Optimizers, by_name
 from hookline.registry import Registry
 
+# Parameters that every scheduler's config may have in addition to those of its class.
+COMMON = {"by_epoch": bool, "monitor": str}
+
 
 def each_scheduler(schedulers: Any) -> Iterator[Any]:
-    """All schedulers of one, a list, or a mapping of optimizers' names to one or a list."""
+    """Yield the schedulers of one, a list, or a mapping of either by the optimizers' names."""
     if isinstance(schedulers, Mapping):
         schedulers = list(schedulers.values())
     if isinstance(schedulers, (list, tuple)):
@@ -24,21 +27,27 @@ def each_scheduler(schedulers: Any) -> Iterator[Any]:
 
 
 def follows_metric(scheduler: Any) -> bool:
-    """Whether a scheduler is stepped with the value of a metric."""
+    """Return whether a scheduler is stepped with the value of a metric."""
     return isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
 
 
 def check_only_stepper(hook: Any, hooks: Iterable[Any]) -> None:
-    """ConfigError if another hook steps the schedulers too."""
-    rival = next((other.name for other in hooks if other is not hook and getattr(other, "steps_schedulers", False)), None)
-    if rival is not None:
-        raise ConfigError(f"{hook.name} and {rival} both step the schedulers: remove one")
+    """Raise ConfigError if another hook steps the schedulers too."""
+    for other in hooks:
+        if other is not hook and getattr(other, "steps_schedulers", False):
+            message = f"{other.name} steps the schedulers too; remove one of the two"
+            raise ConfigError(message, component=hook.name)
 
 
 def build_schedulers(registry: Registry[Any], config: Any, optimizers: Optimizers) -> Any:
-    """Schedulers from `{type: StepLR, …}`, a list of such, or a mapping of them by the optimizers' names.
+    """Build schedulers from a config; pass objects through.
 
-    Besides what the class takes a config may have `by_epoch`, and `monitor` for one that follows a metric.
+    Args:
+        registry: The registry of the classes.
+        config: `{type: StepLR, …}`, a list of such, or a mapping of either by the optimizers'
+            names. `by_epoch` and, for a scheduler that follows a metric, `monitor` are set as
+            attributes.
+        optimizers: One optimizer, or several by name.
     """
     if isinstance(config, str):
         config = {"type": config}
@@ -47,22 +56,35 @@ def build_schedulers(registry: Registry[Any], config: Any, optimizers: Optimizer
     if not isinstance(config, Mapping):
         return config
     if "type" not in config and isinstance(optimizers, Mapping):
-        unknown = next((name for name in config if name not in optimizers), None)
-        if unknown is not None:
-            raise ConfigError(f"scheduler: there is no optimizer {unknown!r}{suggest(unknown, optimizers)}")
-        return {name: build_schedulers(registry, part, optimizers[name]) for name, part in config.items()}
-    if len(by_name(optimizers)) != 1:
-        raise ConfigError(f"scheduler: say which optimizer it is for, as a mapping of {', '.join(by_name(optimizers))}")
-    scheduler = registry.build(scheduler_arguments(config), optimizer=next(iter(by_name(optimizers).values())))
+        return _build_by_name(registry, config, optimizers)
+    names = list(by_name(optimizers))
+    if len(names) != 1:
+        message = "several optimizers need a mapping of schedulers by their names"
+        suggestion = Suggestion(known=tuple(names))
+        raise ConfigError(message, component="scheduler", suggestion=suggestion)
+    optimizer = by_name(optimizers)[names[0]]
+    scheduler = registry.build(scheduler_arguments(config), optimizer=optimizer)
     for key in COMMON:
         if key in config:
             setattr(scheduler, key, config[key])
     return scheduler
 
 
-COMMON = {"by_epoch": bool, "monitor": str}  # what every scheduler can be given, besides its own parameters
+def _build_by_name(
+    registry: Registry[Any],
+    config: Mapping[str, Any],
+    optimizers: Mapping[str, torch.optim.Optimizer],
+) -> dict[str, Any]:
+    schedulers = {}
+    for name, part in config.items():
+        if name not in optimizers:
+            message = f"unknown optimizer {name!r}"
+            suggestion = suggest(name, optimizers)
+            raise ConfigError(message, component="scheduler", suggestion=suggestion)
+        schedulers[name] = build_schedulers(registry, part, optimizers[name])
+    return schedulers
 
 
 def scheduler_arguments(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a scheduler's config that goes to its class."""
+    """Return the part of a scheduler's config that its class takes."""
     return {key: value for key, value in config.items() if key not in COMMON}

@@ -1,4 +1,4 @@
-"""Gradient synchronisation between processes, which accumulation leaves out until a group of batches is complete."""
+"""Gradient synchronization between ranks, which accumulation skips until the last batch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def gradient_sync(model: torch.nn.Module) -> Callable[[bool], None] | None:
-    """A switch for the synchronisation of a model's gradients; None for a model that has none to do."""
+    """Return a function that enables or disables gradient synchronization of a model.
+
+    Return None for a model that does not synchronize gradients.
+    """
     wrappers = [module for module in model.modules() if isinstance(module, DistributedDataParallel)]
-    if wrappers:
+    if not wrappers:
+        return getattr(model, "set_requires_gradient_sync", None)  # a method of FSDP2
 
-        def switch(on: bool) -> None:
-            for wrapper in wrappers:
-                wrapper.require_backward_grad_sync = on  # what `no_sync()` sets; it must hold for the forward as well
+    def enable(enabled: bool) -> None:
+        for wrapper in wrappers:
+            # The flag that `no_sync()` sets; it must also hold during the forward pass.
+            wrapper.require_backward_grad_sync = enabled
 
-        return switch
-    return getattr(model, "set_requires_gradient_sync", None)  # FSDP2 has it
+    return enable

@@ -1,1 +1,1 @@
-"""What the profiling hooks share: counting, phases in a torch profile, the trace of a whole run, growth of memory."""
+"""Costs of hooks and phases, torch profiles, run traces, memory growth."""

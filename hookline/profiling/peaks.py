@@ -1,10 +1,10 @@
-"""The most that devices can do."""
+"""Peak FLOP/s of devices."""
 
 from __future__ import annotations
 
 import torch
 
-# FLOP/s of dense bfloat16 (float16 where there is no other) as their makers state it; the longest fitting name counts.
+# FLOP/s of dense bfloat16, or float16 without it, from the data sheets. The longest match counts.
 PEAKS = {
     "V100": 125e12,
     "T4": 65e12,
@@ -28,7 +28,7 @@ PEAKS = {
 
 
 def peak_flops(device: torch.device) -> float | None:
-    """FLOP/s that a device can do at best, None if that is not known."""
+    """Return the peak FLOP/s of a device, or None if it is not known."""
     if device.type != "cuda":
         return None
     words = torch.cuda.get_device_name(device).replace("-", " ")

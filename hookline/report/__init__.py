@@ -1,1 +1,1 @@
-"""The run report: what a run's folder tells, as one page, as a live page and as text."""
+"""The report of a run: one HTML page, a live page, and text for the terminal."""

@@ -1,10 +1,9 @@
-"""From a run's folder to plain data: everything that a page shows of it."""
+"""Collect the data of a page from the work directories of runs."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,105 +11,154 @@ from typing import Any
 
 import yaml
 
-from hookline.checkpoint import CheckpointStore
+from hookline.checkpoint import CheckpointStore, Entry
 from hookline.checkpoint.errors import CheckpointError
-from hookline.engine.metrics import better_when
-from hookline.errors import HooklineError
+from hookline.checkpoint.names import MANIFEST
+from hookline.errors import HooklineError, Suggestion
 from hookline.events.describe import flat
-from hookline.report.curves import MOST_POINTS, CurveReader
+from hookline.metrics.direction import infer_direction
+from hookline.report.curves import MAX_POINTS, CurveReader
 from hookline.report.names import CONFIG, COSTS, LOG, TEXT_LOG, TIMELINE
-from hookline.report.pictures import Picture, embedded, find_pictures
-from hookline.report.summary import summary
-from hookline.report.timeline import read_timeline, sessions, shown, state_of
+from hookline.report.pictures import Picture, embed_pictures, find_pictures
+from hookline.report.summary import summarize
+from hookline.report.timeline import (
+    Row,
+    Session,
+    describe_sessions,
+    find_sessions,
+    infer_state,
+    read_timeline,
+)
 from hookline.report.warnings import WarningReader
 from hookline.version import __version__
 
-LARGEST = 1_000_000  # bytes of a config or cost file
-DEEPEST = 50  # levels of a config
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # plain values only, either of them
+MAX_TEXT_BYTES = 1_000_000  # of a config or cost file
+MAX_DEPTH = 50  # levels of a config
+MAX_METRIC = 1e300  # larger values are shown as text: JSON has no infinity
+YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # plain values only, either of them
 
-Pictures = Callable[[dict[str, list[Picture]]], list[dict[str, Any]]]
+Data = dict[str, Any]
+PresentPictures = Callable[[dict[str, list[Picture]]], list[Data]]
 
 
 def is_run(folder: Path) -> bool:
+    """Return whether a folder is the work directory of a run."""
     return any((folder / name).is_file() for name in (LOG, TIMELINE))
 
 
-def collect(folders: Sequence[str | Path]) -> dict[str, Any]:
-    """All that a page shows of these runs; HooklineError if one of them is none."""
-    readers = [RunReader(folder) for folder in map(Path, folders)]
-    for reader, name in zip(readers, _names(readers), strict=True):
+def collect(folders: Sequence[str | Path]) -> Data:
+    """Return the data of a page with these runs.
+
+    Raises:
+        HooklineError: If a folder is not the work directory of a run.
+    """
+    readers = [RunReader(Path(folder)) for folder in folders]
+    for reader, name in zip(readers, _short_names(readers), strict=True):
         reader.name = name
-    return together([reader.read(most=MOST_POINTS * 2 // (len(readers) + 1)) for reader in readers])
+    limit = MAX_POINTS * 2 // (len(readers) + 1)
+    return page_data([reader.read(limit=limit) for reader in readers])
 
 
-def together(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """The data of a page: runs, and where their configs differ."""
-    return {"made": time.time(), "version": __version__, "runs": runs, "differences": _differences(runs)}
+def page_data(runs: list[Data]) -> Data:
+    """Return the data of a page: runs, and the differences of their configs."""
+    return {
+        "made": time.time(),
+        "version": __version__,
+        "runs": runs,
+        "differences": _differences(runs),
+    }
 
 
 class RunReader:
-    """Reads a run's folder, again and again if wanted: of what only grows it reads what is new."""
+    """Reads the work directory of a run, repeatedly. Of the logs only new lines are read."""
 
     def __init__(self, folder: Path) -> None:
-        folder = folder.parent if folder.name == LOG else folder
+        if folder.name == LOG:
+            folder = folder.parent
         if not is_run(folder):
-            raise HooklineError(f"{folder}: there is no {LOG} and no {TIMELINE}; give the work directory of a run")
+            raise HooklineError(
+                f"has neither {LOG} nor {TIMELINE}",
+                file=str(folder),
+                suggestion=Suggestion(advice="give the work directory of a run"),
+            )
         self.folder = folder
         self.name = folder.resolve().name
         self._curves = CurveReader(folder / LOG)
         self._warnings = WarningReader(folder / TEXT_LOG)
 
     def version(self) -> str:
-        """A text that changes when there is something new in the folder."""
-        return "|".join(_stamp(self.folder / name) for name in (LOG, TIMELINE, TEXT_LOG, COSTS, CONFIG, "checkpoints.json"))
+        """Return a text that changes when there is something new in the folder."""
+        names = (LOG, TIMELINE, TEXT_LOG, COSTS, CONFIG, MANIFEST)
+        return "|".join(_stamp(self.folder / name) for name in names)
 
-    def read(self, pictures: Pictures = embedded, most: int = MOST_POINTS) -> dict[str, Any]:
-        """Everything, as values that JSON can hold."""
+    def read(self, pictures: PresentPictures = embed_pictures, limit: int = MAX_POINTS) -> Data:
+        """Return everything that a page shows of the run, as values that JSON can hold.
+
+        Args:
+            pictures: Turns pictures into the form that the page needs.
+            limit: The number of points of all curves.
+        """
         self._curves.update()
         self._warnings.update()
-        curves, rows = self._curves, read_timeline(self.folder / TIMELINE)
-        parts = sessions(rows)
-        state = state_of(parts, curves.last_time)
-        thinned = curves.thinned(most)
-        config = _text(self.folder / CONFIG)
-        began = parts[0].began if parts else curves.first_time or 0.0
-        about = next((row for row in reversed(rows) if row["what"] == "start"), {})
-        git = next((row for row in reversed(rows) if row["what"] == "git"), {})
-        checkpoints, trouble = _checkpoints(self.folder, about.get("checkpoints"))
+        rows = read_timeline(self.folder / TIMELINE)
+        sessions = find_sessions(rows)
+        state = infer_state(sessions, self._curves.last_time)
+        about = _last_row(rows, "start")
+        checkpoints, problems = _checkpoints(self.folder, about.get("checkpoints"))
+        curves = self._curves.thinned(limit)
+        config = _read_text(self.folder / CONFIG)
+        last_time = self._curves.last_time
         data = {
             "name": self.name,
             "folder": str(self.folder),
             "state": {"name": state.name, "why": state.why},
-            "iter": max(curves.last_iter, max((int(row.get("iter", 0)) for row in parts[-1].rows), default=0) if parts else 0),
-            "epoch": curves.last_epoch,
+            "iter": max(self._curves.last_iter, _last_iteration(sessions)),
+            "epoch": self._curves.last_epoch,
             "max_iters": about.get("max_iters"),
             "max_epochs": about.get("max_epochs"),
-            "curves": thinned,
-            "rows": curves.rows,
-            "last": {name: curve["y"][-1] for name, curve in thinned.items() if curve["y"]},
-            "best": _best(thinned),
-            "sessions": shown(parts, curves.last_time, state.name == "running"),
+            "curves": curves,
+            "rows": self._curves.rows,
+            "last": {name: curve["y"][-1] for name, curve in curves.items() if curve["y"]},
+            "best": _best(curves),
+            "sessions": describe_sessions(sessions, last_time, state.name == "running"),
             "checkpoints": checkpoints,
             "pictures": pictures(find_pictures(self.folder)),
-            "costs": _costs(self.folder / COSTS),
+            "costs": _read_costs(self.folder / COSTS),
             "config": config,
             "settings": _settings(config),
-            "warnings": [*trouble, *_not_finite(thinned), *self._warnings.since(began)],
-            "warnings_left_out": self._warnings.more,
+            "warnings": [*problems, *_not_finite(curves), *self._warnings_of(sessions)],
+            "warnings_left_out": self._warnings.left_out,
         }
-        data["summary"] = summary(data, about, git)
+        data["summary"] = summarize(data, about, _last_row(rows, "git"))
         return data
 
+    def _warnings_of(self, sessions: list[Session]) -> list[Data]:
+        """Return the warnings since the run began."""
+        began = sessions[0].began if sessions else self._curves.first_time
+        return self._warnings.since(began or 0.0)
 
-def _names(readers: list[RunReader]) -> list[str]:
-    """The folders' names, or as much more of their paths as tells them apart."""
+
+def _short_names(readers: list[RunReader]) -> list[str]:
+    """Return the names of the folders, with as many parents as make them unique."""
     paths = [reader.folder.resolve() for reader in readers]
     for length in range(1, max((len(path.parts) for path in paths), default=1) + 1):
         names = ["/".join(path.parts[-length:]) for path in paths]
         if len(set(names)) == len(names):
             return names
-    return [f"{path.name} ({number})" for number, path in enumerate(paths, 1)]  # the same run twice
+    return [f"{path.name} ({number})" for number, path in enumerate(paths, 1)]  # one run twice
+
+
+def _last_row(rows: list[Row], what: str) -> Row:
+    for row in reversed(rows):
+        if row["what"] == what:
+            return row
+    return {}
+
+
+def _last_iteration(sessions: list[Session]) -> int:
+    if not sessions:
+        return 0
+    return max(int(row.get("iter", 0)) for row in sessions[-1].rows)
 
 
 def _stamp(path: Path) -> str:
@@ -121,79 +169,125 @@ def _stamp(path: Path) -> str:
     return f"{about.st_size}.{about.st_mtime_ns}"
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with open(path, "rb") as file:
-            return file.read(LARGEST).decode(errors="replace")
+            return file.read(MAX_TEXT_BYTES).decode(errors="replace")
     except OSError:
         return ""
 
 
-def _costs(path: Path) -> dict[str, Any] | None:
+def _read_costs(path: Path) -> Data | None:
     try:
-        table = json.loads(_text(path))
+        table = json.loads(_read_text(path))
     except (ValueError, RecursionError):
         return None
-    return table if isinstance(table, dict) and isinstance(table.get("hooks"), list) else None
+    if not isinstance(table, dict) or not isinstance(table.get("hooks"), list):
+        return None
+    return table
 
 
 def _settings(config: str) -> dict[str, str]:
-    """A config's values by dotted name; none for a text with anchors or depths that ours never have and that take forever."""
-    depth = 0
+    """Return the values of a config by dotted name.
+
+    None are returned for a config with aliases or with great depth. Ours never have them, and
+    they can take forever to expand.
+    """
     try:
-        for event in yaml.parse(config, Loader=LOADER):
-            depth += isinstance(event, yaml.events.CollectionStartEvent) - isinstance(event, yaml.events.CollectionEndEvent)
-            if depth > DEEPEST or isinstance(event, yaml.events.AliasEvent):
-                return {}
-        values = yaml.load(config, Loader=LOADER)
+        if not _is_simple(config):
+            return {}
+        values = yaml.load(config, Loader=YAML_LOADER)
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}
-    return {key: str(value) for key, value in flat(values).items()} if isinstance(values, dict) else {}
+    if not isinstance(values, dict):
+        return {}
+    return {key: str(value) for key, value in flat(values).items()}
 
 
-def _differences(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The settings that are not the same in all runs; None where a run does not have one."""
-    keys = dict.fromkeys(key for run in runs for key in run["settings"])
-    rows = [{"key": key, "values": [run["settings"].get(key) for run in runs]} for key in keys]
-    return [row for row in rows if len(set(row["values"])) > 1]
+def _is_simple(config: str) -> bool:
+    """Return whether a YAML text has no aliases and no great depth."""
+    depth = 0
+    for event in yaml.parse(config, Loader=YAML_LOADER):
+        if isinstance(event, yaml.events.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.events.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH or isinstance(event, yaml.events.AliasEvent):
+            return False
+    return True
 
 
-def _checkpoints(folder: Path, elsewhere: Any) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the manifest lists, newest first, and what is wrong with it."""
-    place = (
-        Path(elsewhere) if isinstance(elsewhere, str) and Path(elsewhere).is_dir() and not any(folder.glob("checkpoints.json")) else folder
-    )
+def _differences(runs: list[Data]) -> list[Data]:
+    """Return the settings that differ between runs; None if a run does not have a setting."""
+    keys: dict[str, None] = {}
+    for run in runs:
+        keys.update(dict.fromkeys(run["settings"]))
+    rows = []
+    for key in keys:
+        values = [run["settings"].get(key) for run in runs]
+        if len(set(values)) > 1:
+            rows.append({"key": key, "values": values})
+    return rows
+
+
+def _checkpoints(folder: Path, directory: Any) -> tuple[list[Data], list[Data]]:
+    """Return the entries of the manifest, newest first, and problems with the manifest.
+
+    Args:
+        folder: The work directory.
+        directory: The directory of the checkpoints according to the timeline.
+    """
+    place = folder
+    if not (folder / MANIFEST).exists() and isinstance(directory, str):
+        place = Path(directory)
     try:
         entries = CheckpointStore(place).entries()
     except CheckpointError as error:
         return [], [{"time": time.time(), "level": "error", "text": str(error)}]
-    listed = [
-        {
-            "names": list(entry.names),
-            "epoch": entry.epoch,
-            "iter": entry.step,
-            "size": entry.size,
-            "time": entry.time,
-            "metrics": {name: float(f"{value:.6g}") if abs(value) < 1e300 else str(value) for name, value in entry.metrics.items()},
-            "note": "" if entry.resumable else "its weights are not finite" if not entry.finite else "for looking at only",
-        }
-        for entry in reversed(entries)
-    ]
-    return listed, []
+    return [_describe_entry(entry) for entry in reversed(entries)], []
 
 
-def _best(curves: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The best value of each metric of validation whose name tells which way is better, and where it was reached."""
+def _describe_entry(entry: Entry) -> Data:
+    metrics: dict[str, float | str] = {}
+    for name, value in entry.metrics.items():
+        metrics[name] = float(f"{value:.6g}") if abs(value) < MAX_METRIC else str(value)
+    note = ""
+    if not entry.finite:
+        note = "its weights are not finite"
+    elif not entry.resumable:
+        note = "for inspection only"
+    return {
+        "names": list(entry.names),
+        "epoch": entry.epoch,
+        "iter": entry.step,
+        "size": entry.size,
+        "time": entry.time,
+        "metrics": metrics,
+        "note": note,
+    }
+
+
+def _best(curves: Data) -> dict[str, Data]:
+    """Return the best value of each validation metric whose direction its name implies."""
     best = {}
     for name, curve in curves.items():
-        rule = better_when(re.sub(r"^\w+/", "", name))
-        if name.startswith("val/") and rule is not None and curve["y"]:
-            value = (min if rule == "less" else max)(curve["y"])
-            best[name] = {"value": value, "iter": curve["x"][curve["y"].index(value)]}
+        if not name.startswith("val/") or not curve["y"]:
+            continue
+        direction = infer_direction(name.removeprefix("val/"))
+        if direction is None:
+            continue
+        value = min(curve["y"]) if direction == "less" else max(curve["y"])
+        best[name] = {"value": value, "iter": curve["x"][curve["y"].index(value)]}
     return best
 
 
-def _not_finite(curves: dict[str, Any]) -> list[dict[str, Any]]:
-    found = [(name, curve["not_finite"]) for name, curve in curves.items() if "not_finite" in curve]
-    texts = [f"{name} was not a finite number {about['count']} times, first at iteration {about['first']}" for name, about in found]
-    return [{"time": None, "level": "warning", "text": text} for text in texts]
+def _not_finite(curves: Data) -> list[Data]:
+    """Return a warning for each curve with values that are not finite."""
+    warnings = []
+    for name, curve in curves.items():
+        if "not_finite" in curve:
+            count = curve["not_finite"]["count"]
+            first = curve["not_finite"]["first"]
+            text = f"{name} was not finite {count} times, first at iteration {first}"
+            warnings.append({"time": None, "level": "warning", "text": text})
+    return warnings

@@ -1,4 +1,4 @@
-"""The curves of a run, from a log that may still grow."""
+"""The curves of a run, read from a log that may still grow."""
 
 from __future__ import annotations
 
@@ -17,22 +17,40 @@ from hookline.report.downsample import thin
 from hookline.report.tail import Tail
 
 MODES = ("train", "val", "test")
-MOST_POINTS = 60_000  # of all curves of a run together
-MOST_OF_ONE, FEWEST_OF_ONE = 4000, 200
+MAX_POINTS = 60_000  # of all curves of a run together
+MAX_CURVE_POINTS = 4000
+MIN_CURVE_POINTS = 200
 DIGITS = 6
-LARGEST_STEP = 2**62
+MAX_STEP = 2**62
+NOT_FINITE = ("nan", "inf", "-inf")  # as the log writes them
+
+Row = dict[str, Any]
 
 
 class Curve:
-    """Iterations and values, in few bytes each."""
+    """Steps and values in compact arrays, and a count of the values that are not finite."""
 
     def __init__(self) -> None:
-        self.x, self.y = array("q"), array("d")
-        self.not_finite, self.first_not_finite = 0, 0  # how often it was no finite number, and the first such iteration
+        self.x = array("q")
+        self.y = array("d")
+        self.not_finite = 0
+        self.first_not_finite = 0  # the step of the first such value
+
+    def add(self, step: int, value: float) -> None:
+        if math.isfinite(value):
+            self.x.append(step)
+            self.y.append(value)
+        else:
+            self.add_not_finite(step)
+
+    def add_not_finite(self, step: int) -> None:
+        if not self.not_finite:
+            self.first_not_finite = step
+        self.not_finite += 1
 
 
 class CurveReader:
-    """All scalars of a `log.jsonl` by `train/loss`, `val/accuracy`, …; `update` reads what has been added."""
+    """Reads all scalars of a `log.jsonl` by tag: `train/loss`, `val/accuracy`."""
 
     def __init__(self, path: Path) -> None:
         self._tail = Tail(path)
@@ -48,91 +66,78 @@ class CurveReader:
         self.last_epoch = 0
 
     def update(self) -> None:
-        for lines in self._tail.pieces():
+        """Read the new lines of the log."""
+        for lines in self._tail.new_lines():
             if self._tail.restarted:
                 self._tail.restarted = False
                 self._forget()
-            for _, alike in itertools.groupby(_rows(lines), key=lambda row: (row.get("mode"), *row)):
-                self._add_alike(list(alike))
-        if self._tail.restarted:  # it has become empty
+            # Consecutive rows with the same names are added by column: several times as fast.
+            for _, group in itertools.groupby(_parse_lines(lines), key=_names):
+                self._add_rows(list(group))
+        if self._tail.restarted:  # the file is empty now
             self._forget()
 
-    def thinned(self, most: int = MOST_POINTS) -> dict[str, dict[str, Any]]:
-        """Curves with few enough points for a page to stay quick, as plain values."""
-        each = max(FEWEST_OF_ONE, min(MOST_OF_ONE, most // max(len(self.curves), 1)))
-        return {name: _plain(curve, each) for name, curve in sorted(self.curves.items())}
+    def thinned(self, limit: int = MAX_POINTS) -> dict[str, dict[str, Any]]:
+        """Return curves as plain values, with at most about `limit` points in total."""
+        share = limit // max(len(self.curves), 1)
+        each = max(MIN_CURVE_POINTS, min(MAX_CURVE_POINTS, share))
+        return {name: _to_plain(curve, each) for name, curve in sorted(self.curves.items())}
 
-    def _add_alike(self, rows: list[dict[str, Any]]) -> None:
-        """Rows with the same names, column by column, which is several times as fast as row by row."""
-        first, mode = rows[0], str(rows[0].get("mode"))
-        columns = {name: [row[name] for row in rows] for name in first if name not in NOT_SCALARS or name == "iter"}
-        steps = columns.pop("iter", [])
-        plain = mode in MODES and set(map(type, steps)) == {int} and all(set(map(type, column)) == {float} for column in columns.values())
-        if not plain or max(map(abs, steps)) > LARGEST_STEP or not all(np.isfinite(column).all() for column in columns.values()):
+    def _add_rows(self, rows: list[Row]) -> None:
+        """Add rows that have the same names."""
+        mode = str(rows[0].get("mode"))
+        columns = {}
+        for name in rows[0]:
+            if name not in NOT_SCALARS:
+                columns[name] = [row[name] for row in rows]
+        steps: list[Any] = [row.get("iter") for row in rows]
+        if mode not in MODES or not _are_steps(steps) or not _are_finite(columns):
             for row in rows:
-                self._add(row)
+                self._add_row(row)
             return
         for name, column in columns.items():
-            curve = self._by_name.get((mode, name)) or self._new(mode, name)
+            curve = self._curve(mode, name)
             curve.x.extend(steps)
             curve.y.extend(column)
         self.rows += len(rows)
-        self._stand(first)
-        self._stand(rows[-1])
+        self._update_position(rows[0])
+        self._update_position(rows[-1])
 
-    def _add(self, row: dict[str, Any]) -> None:
-        mode, step = row.get("mode"), row.get("iter")
-        if type(step) is not int or abs(step) > LARGEST_STEP or mode not in MODES:
+    def _add_row(self, row: Row) -> None:
+        """Add one row; ignore everything in it that is not a scalar of a run."""
+        mode: Any = row.get("mode")
+        step: Any = row.get("iter")
+        if mode not in MODES or not _are_steps([step]):
             return
         self.rows += 1
         for name, value in row.items():
             if name in NOT_SCALARS:
                 continue
-            if type(value) is float or (type(value) is int and abs(value) < LARGEST_STEP):
-                curve = self._by_name.get((mode, name)) or self._new(mode, name)
-                if math.isfinite(value):
-                    curve.x.append(step)
-                    curve.y.append(value)
-                else:
-                    _note(curve, step)
-            elif value in ("nan", "inf", "-inf"):
-                _note(self._by_name.get((mode, name)) or self._new(mode, name), step)
-        self._stand(row)
+            if type(value) is float or (type(value) is int and abs(value) < MAX_STEP):
+                self._curve(mode, name).add(step, value)
+            elif value in NOT_FINITE:
+                self._curve(mode, name).add_not_finite(step)
+        self._update_position(row)
 
-    def _stand(self, row: dict[str, Any]) -> None:
-        self.last_iter, epoch, moment = row["iter"], row.get("epoch"), row.get("wall_time")
-        if type(epoch) is int:
-            self.last_epoch = epoch
-        if type(moment) in (int, float):
-            self.last_time = moment
+    def _update_position(self, row: Row) -> None:
+        self.last_iter = row["iter"]
+        if type(row.get("epoch")) is int:
+            self.last_epoch = row["epoch"]
+        if type(row.get("wall_time")) in (int, float):
+            self.last_time = row["wall_time"]
             if self.first_time is None:
-                self.first_time = moment
+                self.first_time = row["wall_time"]
 
-    def _new(self, mode: str, name: str) -> Curve:
-        curve = self.curves.setdefault(tag(mode, name), Curve())
-        self._by_name[mode, name] = curve
+    def _curve(self, mode: str, name: str) -> Curve:
+        curve = self._by_name.get((mode, name))
+        if curve is None:
+            curve = self.curves.setdefault(tag(mode, name), Curve())
+            self._by_name[mode, name] = curve
         return curve
 
 
-def _note(curve: Curve, step: int) -> None:
-    if not curve.not_finite:
-        curve.first_not_finite = step
-    curve.not_finite += 1
-
-
-def _rows(lines: list[bytes]) -> list[dict[str, Any]]:
-    """The objects of whole lines: in one go, which is twice as fast, or one by one if a line among them is torn."""
-    try:
-        rows = json.loads(b"[" + b",".join(line for line in lines if line.strip()) + b"]")
-        if len(rows) == len(lines):
-            return [row for row in rows if isinstance(row, dict)]
-    except (ValueError, RecursionError):
-        pass
-    return [row for line in lines if (row := parse(line)) is not None]
-
-
-def parse(line: bytes) -> dict[str, Any] | None:
-    """The object in a line; None for one that a crash has torn."""
+def parse_line(line: bytes) -> Row | None:
+    """Return the JSON object in a line; None if the line is torn or holds anything else."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -140,19 +145,50 @@ def parse(line: bytes) -> dict[str, Any] | None:
     return row if isinstance(row, dict) else None
 
 
-def _plain(curve: Curve, limit: int) -> dict[str, Any]:
-    x, y = np.array(curve.x, dtype=np.int64), np.array(curve.y, dtype=np.float64)
-    if len(x) > 1 and (np.diff(x) < 0).any():  # the chart needs them in order, whatever happened to the file
+def _parse_lines(lines: list[bytes]) -> list[Row]:
+    """Return the JSON objects in lines."""
+    try:  # All at once, which is twice as fast; possible if no line is torn.
+        rows = json.loads(b"[" + b",".join(line for line in lines if line.strip()) + b"]")
+        if len(rows) == len(lines):
+            return [row for row in rows if isinstance(row, dict)]
+    except (ValueError, RecursionError):
+        pass
+    parsed = [parse_line(line) for line in lines]
+    return [row for row in parsed if row is not None]
+
+
+def _names(row: Row) -> tuple[Any, ...]:
+    return (row.get("mode"), *row)
+
+
+def _are_steps(values: list[Any]) -> bool:
+    return all(type(value) is int and abs(value) <= MAX_STEP for value in values)
+
+
+def _are_finite(columns: dict[str, list[Any]]) -> bool:
+    """Return whether all values are finite floats."""
+    kinds = {type(value) for column in columns.values() for value in column}
+    if kinds - {float}:
+        return False
+    return all(np.isfinite(column).all() for column in columns.values())
+
+
+def _to_plain(curve: Curve, limit: int) -> dict[str, Any]:
+    x = np.array(curve.x, dtype=np.int64)
+    y = np.array(curve.y, dtype=np.float64)
+    if len(x) > 1 and (np.diff(x) < 0).any():  # The chart needs the points in order.
         order = np.argsort(x, kind="stable")
-        x, y = x[order], y[order]
+        x = x[order]
+        y = y[order]
     kept = thin(x, y, limit)
-    values: dict[str, Any] = {"count": len(x), "x": kept.x.tolist(), "y": _rounded(kept.y)}
+    values: dict[str, Any] = {"count": len(x), "x": kept.x.tolist(), "y": _round(kept.y)}
     if kept.x is not kept.mean_x:
-        values |= {"mean_x": kept.mean_x.tolist(), "mean_y": _rounded(kept.mean_y)}
+        values["mean_x"] = kept.mean_x.tolist()
+        values["mean_y"] = _round(kept.mean_y)
     if curve.not_finite:
         values["not_finite"] = {"count": curve.not_finite, "first": curve.first_not_finite}
     return values
 
 
-def _rounded(values: np.ndarray) -> list[float]:
+def _round(values: np.ndarray) -> list[float]:
     return [float(f"{value:.{DIGITS}g}") for value in values.tolist()]

@@ -1,4 +1,4 @@
-"""Fewer points that look the same: the extremes stay."""
+"""Reduce the number of points of a curve and keep its extremes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hookline.errors import ConfigError
+
+MIN_POINTS = 6
+
 
 class Thinned(NamedTuple):
-    """The points of a curve that are kept, and the means of what lies around them, which smoothing needs."""
+    """The points that are kept, and the means of the points around them, for smoothing."""
 
     x: np.ndarray
     y: np.ndarray
@@ -17,20 +21,29 @@ class Thinned(NamedTuple):
 
 
 def thin(x: np.ndarray, y: np.ndarray, limit: int) -> Thinned:
-    """At most `limit` points: the first, the last, and the lowest and highest of each of many equal pieces of the curve."""
-    if limit < 6:
-        raise ValueError(f"a curve needs at least 6 points, got {limit}")
+    """Return at most `limit` points of a curve.
+
+    The curve is cut into pieces of equal length. The lowest and the highest point of each piece are
+    kept, and the first and the last point of the curve.
+    """
+    if limit < MIN_POINTS:
+        message = f"a curve needs at least {MIN_POINTS} points"
+        raise ConfigError(message, parameter="limit", value=limit)
     if len(x) <= limit:
         return Thinned(x, y, x, y)
-    size = -(-len(x) // ((limit - 2) // 2))  # points in a piece; the last piece may have fewer
+    pieces = (limit - 2) // 2
+    size = -(-len(x) // pieces)  # points in a piece; the last piece may have fewer
     whole = len(x) // size * size
-    pieces = y[:whole].reshape(-1, size)
+    values = y[:whole].reshape(-1, size)
     starts = np.arange(0, whole, size)
-    kept = [np.array([0, len(x) - 1]), starts + pieces.argmin(axis=1), starts + pieces.argmax(axis=1)]
-    mean_x, mean_y = x[starts + size // 2], pieces.mean(axis=1)
+    ends = np.array([0, len(x) - 1])
+    kept = [ends, starts + values.argmin(axis=1), starts + values.argmax(axis=1)]
+    mean_x = x[starts + size // 2]
+    mean_y = values.mean(axis=1)
     if whole < len(x):
         rest = y[whole:]
         kept.append(whole + np.array([rest.argmin(), rest.argmax()]))
-        mean_x, mean_y = np.append(mean_x, x[(whole + len(x)) // 2]), np.append(mean_y, rest.mean())
+        mean_x = np.append(mean_x, x[(whole + len(x)) // 2])
+        mean_y = np.append(mean_y, rest.mean())
     chosen = np.unique(np.concatenate(kept))
     return Thinned(x[chosen], y[chosen], mean_x, mean_y)

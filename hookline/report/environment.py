@@ -1,4 +1,4 @@
-"""What a run runs on: the machine, the versions, and the state of the user's repository."""
+"""The environment of a run: the machine, the versions, and the state of the user's repository."""
 
 from __future__ import annotations
 
@@ -15,13 +15,25 @@ import torch
 
 from hookline.version import __version__
 
-GIT = ("git", "-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch", "--untracked-files=no")
-GIT_LIMIT = 5.0  # seconds
-MOST_FILES = 20
+GIT = (
+    "git",
+    "-c",
+    "core.fsmonitor=false",  # a program of the repository's config, which must not run
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "--untracked-files=no",
+)
+GIT_TIMEOUT_S = 5.0
+MAX_FILES = 20
+START_TOLERANCE_S = 2.0
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """The machine and the versions that a run has."""
+    """Return the machine, the process and the versions of a run."""
+    gpus = []
+    if device.type == "cuda":
+        gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "host": platform.node(),
         "pid": os.getpid(),
@@ -31,7 +43,7 @@ def environment(device: torch.device) -> dict[str, Any]:
         "cores": os.cpu_count(),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "device": str(device),
-        "gpus": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())] if device.type == "cuda" else [],
+        "gpus": gpus,
         "versions": {
             "hookline": __version__,
             "torch": str(torch.__version__),
@@ -42,34 +54,59 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 
 def is_alive(about: dict[str, Any]) -> bool | None:
-    """Whether the process of an `environment` is still there; None where that cannot be known from here."""
-    pid, started = about.get("pid"), about.get("process_started")
-    if about.get("host") != platform.node() or not isinstance(pid, int) or not isinstance(started, (int, float)):
+    """Return whether the process of an `environment` is running; None if it is on another host."""
+    pid = about.get("pid")
+    started = about.get("process_started")
+    if about.get("host") != platform.node():
+        return None
+    if not isinstance(pid, int) or not isinstance(started, (int, float)):
         return None
     try:
         process = psutil.Process(pid)
-        return abs(process.create_time() - started) < 2 and process.status() != psutil.STATUS_ZOMBIE
+        is_same = abs(process.create_time() - started) < START_TOLERANCE_S
+        return is_same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """Commit, branch and changed files of the repository around a folder; None if there is none, or git takes too long."""
+    """Return the commit, branch and changed files of the repository around a folder.
+
+    None if there is no repository, or if git is missing or takes too long.
+    """
     quiet = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        result = subprocess.run(GIT, cwd=folder, env=quiet, stdin=subprocess.DEVNULL, capture_output=True, timeout=GIT_LIMIT, check=False)
+        result = subprocess.run(
+            GIT,
+            cwd=folder,
+            env=quiet,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     if result.returncode != 0:
         return None
-    lines = result.stdout.decode(errors="replace").splitlines()
-    about = {key: value for line in lines if line.startswith("# ") for key, _, value in [line[2:].partition(" ")]}
-    changed = [line.split(" ", 8)[-1] for line in lines if line[:2] in ("1 ", "2 ", "u ")]
+    return _parse_status(result.stdout.decode(errors="replace").splitlines())
+
+
+def _parse_status(lines: list[str]) -> dict[str, Any]:
+    """Return the parts of `git status --porcelain=v2 --branch` that the report shows."""
+    headers = {}
+    changed = []
+    for line in lines:
+        if line.startswith("# "):
+            key, _, value = line[2:].partition(" ")
+            headers[key] = value
+        elif line[:2] in ("1 ", "2 ", "u "):
+            changed.append(line.split(" ", 8)[-1])
     return {
-        "commit": about.get("branch.oid", ""),
-        "branch": about.get("branch.head", ""),
+        "commit": headers.get("branch.oid", ""),
+        "branch": headers.get("branch.head", ""),
         "changed": len(changed),
-        "files": changed[:MOST_FILES],
+        "files": changed[:MAX_FILES],
         "time": time.time(),
     }
 
@@ -77,6 +114,9 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 def _cpu_name() -> str:
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            return next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), platform.machine())
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
     except OSError:
-        return platform.processor() or platform.machine()
+        pass
+    return platform.processor() or platform.machine()

@@ -1,4 +1,4 @@
-"""The files in a run's folder that the report reads and writes."""
+"""The files in a work directory that the report reads and writes."""
 
 LOG = "log.jsonl"
 TEXT_LOG = "hookline.log"

@@ -1,4 +1,4 @@
-"""The page: one file with everything in it, data as data and never as markup."""
+"""The report page: one file with everything in it. Data are embedded as JSON, never as markup."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from hookline.checkpoint.files import replace_text
+from hookline.checkpoint.names import is_reserved_name
 from hookline.report.collect import collect
 
+LIBRARY = ("uPlot.js",)
 SCRIPTS = ("dom.js", "charts.js", "sections.js", "page.js")
+STYLES = ("uPlot.css", "report.css")
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -40,68 +43,84 @@ _PAGE = """<!doctype html>
 
 
 def write_report(folders: Sequence[str | Path], target: Path) -> Path:
-    """Make the page of these runs; it is there whole or not at all."""
+    """Write the page of these runs in one step, and return its path."""
     data = collect(folders)
-    text = page(data, title=", ".join(run["name"] for run in data["runs"]))
-    replace_text(target, text)
+    title = ", ".join(run["name"] for run in data["runs"])
+    replace_text(target, render_page(data, title))
     return target
 
 
-def page(data: dict[str, Any], title: str) -> str:
-    """The HTML of a page with these data; with `live` in them it asks its server for news."""
-    library, code = _static("uPlot.js"), "\n".join(map(_static, SCRIPTS))
+def render_page(data: dict[str, Any], title: str) -> str:
+    """Return the HTML of a page. With a key `live` in the data it polls its server for updates."""
     return _PAGE.format(
-        policy=html.escape(policy("live" in data)),
+        policy=html.escape(content_policy(live="live" in data)),
         title=html.escape(f"{title} · Hookline" if title else "Hookline"),
-        style=_static("uPlot.css") + _static("report.css"),
+        style=_static(STYLES),
         plain=_without_script(data["runs"]),
-        data=as_script_data(data),
-        library=library,
-        code=code,
+        data=encode_for_script(data),
+        library=_static(LIBRARY),
+        code=_static(SCRIPTS),
     )
 
 
-def _without_script(runs: list[dict[str, Any]]) -> str:
-    """The main facts of runs, for readers whose browser runs no script: the summary, and which checkpoints to take."""
-    parts = []
-    for run in runs:
-        rows = [*run["summary"], *(("checkpoint", text) for text in map(_checkpoint, run["checkpoints"]) if text)]
-        facts = "".join(f"<dt>{html.escape(label)}</dt><dd>{html.escape(text)}</dd>" for label, text in rows)
-        parts.append(f"<h1>{html.escape(run['name'])}</h1><section><dl>{facts}</dl></section>")
-    parts.append("<p>Curves, pictures and all else need JavaScript, which is off here.</p>")
-    return "\n".join(parts).encode("utf-8", errors="replace").decode()
+def content_policy(live: bool) -> str:
+    """Return the Content-Security-Policy: the page may run its two scripts and nothing else."""
+    hashes = f"'sha256-{_digest(_static(LIBRARY))}' 'sha256-{_digest(_static(SCRIPTS))}'"
+    parts = [
+        "default-src 'none'",
+        f"script-src {hashes}",
+        "style-src 'unsafe-inline'",
+        "img-src data: 'self'" if live else "img-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    if live:
+        parts.append("connect-src 'self'")
+    return "; ".join(parts)
 
 
-def _checkpoint(entry: dict[str, Any]) -> str:
-    """The last and the best ones in words; nothing of others."""
-    names = [name for name in entry["names"] if name.startswith(("best_", "last."))]
-    metrics = "".join(
-        f", {name} {value:.4g}" if isinstance(value, float) else f", {name} {value}" for name, value in entry["metrics"].items()
-    )
-    return f"{', '.join(names)} (iteration {entry['iter']}{metrics})" if names else ""
-
-
-def policy(live: bool) -> str:
-    """What the page may do: run the two scripts that are in it, and nothing else."""
-    hashes = " ".join(f"'sha256-{_digest(text)}'" for text in (_static("uPlot.js"), "\n".join(map(_static, SCRIPTS))))
-    own = " 'self'" if live else ""
-    talk = " connect-src 'self';" if live else ""
-    return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:{own};{talk} base-uri 'none'; form-action 'none'"
-    )
-
-
-def as_script_data(value: Any) -> str:
-    """JSON that nothing in it can end the script element early, whatever names runs and metrics have."""
+def encode_for_script(value: Any) -> str:
+    """Return JSON in which no text can end the script element around it."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
-    return text.encode("utf-8", errors="replace").decode()  # a lone surrogate is no text
+    return _without_surrogates(text)
+
+
+def _without_script(runs: list[dict[str, Any]]) -> str:
+    """Return the summaries and the best checkpoints, for browsers that run no scripts."""
+    parts = []
+    for run in runs:
+        rows = list(run["summary"])
+        for entry in run["checkpoints"]:
+            if any(is_reserved_name(name) for name in entry["names"]):
+                rows.append(("checkpoint", _describe_checkpoint(entry)))
+        facts = ""
+        for label, text in rows:
+            facts += f"<dt>{html.escape(label)}</dt><dd>{html.escape(text)}</dd>"
+        parts.append(f"<h1>{html.escape(run['name'])}</h1><section><dl>{facts}</dl></section>")
+    parts.append("<p>Curves, pictures and further sections need JavaScript.</p>")
+    return _without_surrogates("\n".join(parts))
+
+
+def _describe_checkpoint(entry: dict[str, Any]) -> str:
+    names = [name for name in entry["names"] if is_reserved_name(name)]
+    facts = [f"iteration {entry['iter']}"]
+    for name, value in entry["metrics"].items():
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+        facts.append(f"{name} {text}")
+    return f"{', '.join(names)} ({', '.join(facts)})"
+
+
+def _without_surrogates(text: str) -> str:
+    """Replace unpaired surrogates, which cannot be encoded."""
+    return text.encode("utf-8", errors="replace").decode()
 
 
 @cache
-def _static(name: str) -> str:
-    return files("hookline.report").joinpath("static", name).read_text(encoding="utf-8")
+def _static(names: tuple[str, ...]) -> str:
+    folder = files("hookline.report") / "static"
+    return "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The pictures that hooks have left, by series and in order."""
+"""The pictures of a run, by series and in order."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from hookline.report.names import PICTURES
 
-BUDGET = 3_000_000  # bytes of pictures in a page
-MOST_FILES = 20_000  # that are looked at
+MAX_EMBEDDED_BYTES = 3_000_000  # of all pictures in a page
+MAX_FILES = 20_000  # that are examined
 
 
 class Picture(NamedTuple):
@@ -24,45 +24,67 @@ class Picture(NamedTuple):
 
 
 def find_pictures(folder: Path) -> dict[str, list[Picture]]:
-    """All `visualizations/<series>/step_<n>.png` of a run, by series; links are not followed."""
-    root, found, seen = folder / PICTURES, dict[str, list[Picture]](), 0
+    """Return all `visualizations/<series>/step_<n>.png` by series. Links are not followed."""
+    root = folder / PICTURES
+    found: dict[str, list[Picture]] = {}
+    examined = 0
     for where, folders, files in os.walk(root):
         folders.sort()
         series = Path(where).relative_to(root).as_posix()
         for name in files:
-            seen += 1
-            path, number = Path(where, name), re.fullmatch(r"step_(\d{1,15})\.png", name)
+            path = Path(where, name)
+            number = re.fullmatch(r"step_(\d{1,15})\.png", name)
             if number and not path.is_symlink():
-                found.setdefault(series, []).append(Picture(series, int(number[1]), path, path.stat().st_size))
-        if seen > MOST_FILES:
+                picture = Picture(series, int(number[1]), path, path.stat().st_size)
+                found.setdefault(series, []).append(picture)
+        examined += len(files)
+        if examined > MAX_FILES:
             break
-    return {series: sorted(found[series], key=lambda picture: picture.step) for series in sorted(found)}
+    for pictures in found.values():
+        pictures.sort(key=lambda picture: picture.step)
+    return dict(sorted(found.items()))
 
 
-def embedded(found: dict[str, list[Picture]], budget: int = BUDGET) -> list[dict[str, Any]]:
-    """The series with their pictures inside; where there are too many bytes, each series keeps a part, evenly spread."""
+def embed_pictures(
+    found: dict[str, list[Picture]], budget: int = MAX_EMBEDDED_BYTES
+) -> list[dict[str, Any]]:
+    """Return the series with their pictures as data.
+
+    If the pictures have more bytes than the budget, each series keeps a part, evenly spread.
+    """
     result = []
-    left, series_left = budget, len(found)
-    for series, pictures in sorted(found.items(), key=lambda item: sum(picture.size for picture in item[1])):
-        kept = _within(pictures, left // series_left)
-        left -= sum(picture.size for picture in kept)
-        series_left -= 1
-        frames = [{"step": picture.step, "src": _data(picture.path)} for picture in kept]
+    left = budget
+    by_size = sorted(found.items(), key=lambda item: _total_size(item[1]))
+    for index, (series, pictures) in enumerate(by_size):
+        kept = _within(pictures, left // (len(by_size) - index))
+        left -= _total_size(kept)
+        frames = [{"step": picture.step, "src": _data_url(picture.path)} for picture in kept]
         result.append({"name": series, "frames": frames, "left_out": len(pictures) - len(kept)})
     return sorted(result, key=lambda each: str(each["name"]))
 
 
 def _within(pictures: list[Picture], budget: int) -> list[Picture]:
-    """The last one and as many others, evenly spread, as there is room for."""
+    """Return the last picture, and as many others, evenly spread, as the budget allows."""
     count = len(pictures)
     while count > 0:
-        chosen = [pictures[round((len(pictures) - 1) * (index + 1) / count)] for index in range(-1 if count > 1 else 0, count)]
-        kept = list(dict.fromkeys(chosen))
-        if sum(picture.size for picture in kept) <= budget:
+        kept = _spread(pictures, count)
+        if _total_size(kept) <= budget:
             return kept
         count = count * 3 // 4
     return []
 
 
-def _data(path: Path) -> str:
+def _spread(pictures: list[Picture], count: int) -> list[Picture]:
+    """Return about `count` pictures: the last one, and for more than one the first one as well."""
+    start = -1 if count > 1 else 0
+    last = len(pictures) - 1
+    places = [round(last * (index + 1) / count) for index in range(start, count)]
+    return [pictures[place] for place in dict.fromkeys(places)]
+
+
+def _total_size(pictures: list[Picture]) -> int:
+    return sum(picture.size for picture in pictures)
+
+
+def _data_url(path: Path) -> str:
     return f"data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"

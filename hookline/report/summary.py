@@ -1,97 +1,114 @@
-"""The first lines of a report: what came of the run, how long it took, why it ended, on what it ran."""
+"""The summary of a run: results, duration, reason of the end, and environment."""
 
 from __future__ import annotations
 
 import time
-from datetime import timedelta
 from typing import Any
 
-MOST_METRICS = 6
-MOST_FILES = 5
+from hookline.duration import format_duration
+
+MAX_METRICS = 6
+MAX_FILES = 5
+
+Data = dict[str, Any]
 
 
-def summary(data: dict[str, Any], about: dict[str, Any], git: dict[str, Any]) -> list[tuple[str, str]]:
-    """Rows of a label and a text, of what is known."""
+def summarize(data: Data, about: Data, git: Data) -> list[tuple[str, str]]:
+    """Return rows of a label and a text; facts that are not known are left out.
+
+    Args:
+        data: The data of the page.
+        about: The first row of the last process in the timeline.
+        git: The row about the repository in the timeline.
+    """
+    versions = about.get("versions")
+    if not isinstance(versions, dict):
+        versions = {}
+    seed = about.get("seed")
     rows = [
         ("state", _state(data)),
         ("best", _best(data["best"])),
         ("last", _last(data["last"])),
         ("progress", _progress(data)),
-        ("duration", _duration(data)),
+        ("duration", _duration(data["sessions"])),
         ("began", _clock(data["sessions"][0]["began"]) if data["sessions"] else ""),
-        ("versions", ", ".join(f"{name} {version}" for name, version in _items(about.get("versions")))),
+        ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
         ("machine", _machine(about)),
         ("code", _code(git)),
-        ("seed", "" if about.get("seed") is None else str(about["seed"])),
+        ("seed", "" if seed is None else str(seed)),
         ("model", str(about.get("model", ""))),
         ("folder", data["folder"]),
     ]
     return [(label, text) for label, text in rows if text]
 
 
-def readable_seconds(seconds: float) -> str:
-    """`12.3 s`, `4 min 5 s` or `2 days, 3:04:05`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    if seconds < 3600:
-        return f"{int(seconds) // 60} min {int(seconds) % 60} s"
-    return str(timedelta(seconds=int(seconds)))
-
-
-def _state(data: dict[str, Any]) -> str:
+def _state(data: Data) -> str:
     state = data["state"]
     return f"{state['name']}: {state['why']}" if state["why"] else str(state["name"])
 
 
-def _best(best: dict[str, dict[str, Any]]) -> str:
-    return ", ".join(f"{name} {each['value']:.4g} (iteration {each['iter']})" for name, each in list(best.items())[:MOST_METRICS])
+def _best(best: dict[str, Data]) -> str:
+    parts = []
+    for name, each in list(best.items())[:MAX_METRICS]:
+        parts.append(f"{name} {each['value']:.4g} (iteration {each['iter']})")
+    return ", ".join(parts)
 
 
 def _last(last: dict[str, float]) -> str:
-    wanted = [name for name in last if name.startswith("val/")] or [name for name in last if name == "train/loss"]
-    wanted += [name for name in ("train/loss",) if name in last and name not in wanted]
-    return ", ".join(f"{name} {last[name]:.4g}" for name in wanted[:MOST_METRICS])
+    """Return the last metrics of validation and the last training loss."""
+    names = [name for name in last if name.startswith("val/")]
+    if "train/loss" in last:
+        names.append("train/loss")
+    return ", ".join(f"{name} {last[name]:.4g}" for name in names[:MAX_METRICS])
 
 
-def _progress(data: dict[str, Any]) -> str:
-    epochs = f"epoch {data['epoch']}" + (f" of {data['max_epochs']}" if data["max_epochs"] else "")
-    iterations = f"iteration {data['iter']}" + (f" of {data['max_iters']}" if data["max_iters"] else "")
-    return f"{epochs}, {iterations}"
+def _progress(data: Data) -> str:
+    epoch = _count("epoch", data["epoch"], data["max_epochs"])
+    return f"{epoch}, {_count('iteration', data['iter'], data['max_iters'])}"
 
 
-def _duration(data: dict[str, Any]) -> str:
-    parts = data["sessions"]
-    if not parts:
+def _count(unit: str, number: int, limit: int | None) -> str:
+    return f"{unit} {number} of {limit}" if limit else f"{unit} {number}"
+
+
+def _duration(sessions: list[Data]) -> str:
+    if not sessions:
         return ""
-    worked = sum(part["ended"] - part["began"] for part in parts)
-    text = readable_seconds(worked)
-    if len(parts) > 1:
-        text += f" in {len(parts)} pieces, over {readable_seconds(parts[-1]['ended'] - parts[0]['began'])}"
+    text = format_duration(sum(session["ended"] - session["began"] for session in sessions))
+    if len(sessions) > 1:
+        whole = format_duration(sessions[-1]["ended"] - sessions[0]["began"])
+        text += f" in {len(sessions)} sessions, over {whole}"
     return text
 
 
-def _machine(about: dict[str, Any]) -> str:
+def _machine(about: Data) -> str:
     if "host" not in about:
         return ""
     gpus = about.get("gpus") or []
-    parts = [str(about["host"]), str(about.get("system", "")), f"{about.get('cpu', '')} × {about.get('cores', '?')}"]
-    parts += [f"{about.get('memory_gb', '?')} GB", ", ".join(map(str, gpus)) if gpus else f"device {about.get('device', '?')}"]
+    device = ", ".join(map(str, gpus)) if gpus else f"device {about.get('device', '?')}"
+    parts = [
+        str(about["host"]),
+        str(about.get("system", "")),
+        f"{about.get('cpu', '')} × {about.get('cores', '?')}",
+        f"{about.get('memory_gb', '?')} GB",
+        device,
+    ]
     return " · ".join(part for part in parts if part)
 
 
-def _code(git: dict[str, Any]) -> str:
+def _code(git: Data) -> str:
     if not git.get("commit"):
         return ""
+    commit = f"{git.get('branch', '')} {str(git['commit'])[:12]}"
     changed = git.get("changed") or 0
-    listed = [str(name) for name in git.get("files") or []]
-    files = ", ".join([*listed[:MOST_FILES], *(["…"] if changed > MOST_FILES else [])])
-    state = f"with {changed} changed file{'s' if changed != 1 else ''}: {files}" if changed else "without changes"
-    return f"{git.get('branch', '')} {str(git['commit'])[:12]}, {state}"
+    if not changed:
+        return f"{commit}, without changes"
+    files = [str(name) for name in git.get("files") or []][:MAX_FILES]
+    if changed > MAX_FILES:
+        files.append("…")
+    plural = "s" if changed != 1 else ""
+    return f"{commit}, with {changed} changed file{plural}: {', '.join(files)}"
 
 
 def _clock(moment: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
-
-
-def _items(value: Any) -> list[tuple[str, str]]:
-    return [(str(key), str(item)) for key, item in value.items()] if isinstance(value, dict) else []

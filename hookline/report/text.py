@@ -1,4 +1,4 @@
-"""Runs in the terminal."""
+"""Runs as text, for the terminal."""
 
 from __future__ import annotations
 
@@ -10,41 +10,58 @@ from typing import Any
 from hookline.events.chart import text_chart
 from hookline.events.logs import escaped
 from hookline.events.read import matching
-from hookline.report.watched import Watched
+from hookline.report.pictures import Picture
+from hookline.report.run_list import RunList
 
-PERIOD = 1.0  # seconds
+POLL_PERIOD_S = 1.0
 CHARTS = ("loss", "accuracy")
+MAX_WARNINGS = 5
 
 
 def follow(folder: Path, width: int) -> Iterator[str]:
-    """The runs of a folder as text, a new one whenever something has changed; it ends when no run is running."""
-    watched, before = Watched(folder), None
+    """Yield the runs of a folder as text whenever something changes, while a run is running."""
+    run_list = RunList(folder)
+    before = None
     while True:
-        runs = watched.runs()
+        runs = run_list.runs()
         state = [(run["id"], run["version"]) for run in runs]
         if state != before:
             before = state
-            yield _screen(watched, runs, width)
+            yield _render(run_list, runs, width)
         if not any(run["state"] == "running" for run in runs):
             return
-        time.sleep(PERIOD)
+        time.sleep(POLL_PERIOD_S)
 
 
-def _screen(watched: Watched, runs: list[dict[str, Any]], width: int) -> str:
+def _render(run_list: RunList, runs: list[dict[str, Any]], width: int) -> str:
     if not runs:
-        return f"no runs in {watched.folder}"
-    lines = [f"{run['state']:<9} {escaped(run['name'])}  {run['text']}".rstrip() for run in runs]
-    first = watched.data([runs[0]["id"]], lambda name: lambda found: [])["runs"]
-    return "\n".join([*lines, *(_details(first[0], width) if first else [])])
+        return f"no runs in {run_list.folder}"
+    lines = []
+    for run in runs:
+        lines.append(f"{run['state']:<9} {escaped(run['name'])}  {run['text']}".rstrip())
+    for run in run_list.data([runs[0]["id"]], lambda _: _no_pictures)["runs"]:
+        lines += _details(run, width)
+    return "\n".join(lines)
+
+
+def _no_pictures(found: dict[str, list[Picture]]) -> list[dict[str, Any]]:
+    return []
 
 
 def _details(run: dict[str, Any], width: int) -> list[str]:
-    lines = ["", *(f"{label:<9} {escaped(line)}" for label, text in run["summary"] for line in text.splitlines()[:1])]
+    lines = [""]
+    for label, text in run["summary"]:
+        lines.append(f"{label:<9} {escaped(text.splitlines()[0])}")
     for metric in CHARTS:
-        found = matching(metric, run["curves"])
-        curves = {escaped(name): list(zip(run["curves"][name]["x"], run["curves"][name]["y"], strict=True)) for name in found}
+        curves = {}
+        for name in matching(metric, run["curves"]):
+            curve = run["curves"][name]
+            curves[escaped(name)] = list(zip(curve["x"], curve["y"], strict=True))
         if any(curves.values()):
             lines += ["", metric, text_chart(curves, width=width)]
-    if run["warnings"]:
-        lines += ["", *(f"{each['level']}: {escaped(each['text'].splitlines()[0])}" for each in run["warnings"][-5:] if each["text"])]
+    warnings = [each for each in run["warnings"] if each["text"]]
+    if warnings:
+        lines.append("")
+    for each in warnings[-MAX_WARNINGS:]:
+        lines.append(f"{each['level']}: {escaped(each['text'].splitlines()[0])}")
     return lines

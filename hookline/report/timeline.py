@@ -1,41 +1,56 @@
-"""What happened to a run: small rows that it writes while it goes, and what they mean afterwards."""
+"""The timeline of a run: rows that the run writes, and the state that follows from them."""
 
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.report.curves import parse
+from hookline.report.curves import parse_line
 from hookline.report.environment import is_alive
 from hookline.secrets import mask_text
 
-SILENCE = 120.0  # seconds without a sign of life after which a run on another machine counts as gone
-LONGEST = 2000  # characters of an error
-FREQUENT = ("epoch", "validate", "save")  # of which a page shows a selection
-MOST_SHOWN = 300  # of each of these
-DESCRIBED = ("what", "time", "iter", "epoch", "seconds", "reason", "error", "action", "from_iter", "resumed")
+SILENCE_S = 120.0  # after which a run on another host counts as killed
+MAX_ERROR = 2000  # characters
+FREQUENT = ("epoch", "validate", "save")  # kinds of which a page shows a selection
+MAX_SHOWN = 300  # rows of each such kind
+SHOWN_KEYS = (
+    "what",
+    "time",
+    "iter",
+    "epoch",
+    "seconds",
+    "reason",
+    "error",
+    "action",
+    "from_iter",
+    "resumed",
+)
 
 Row = dict[str, Any]
 
 
 class Timeline:
-    """Appends rows to a file, line by whole line."""
+    """Appends rows to a file, one line each. Several threads may add rows."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        torn = _is_torn(path)
+        is_torn = _is_torn(path)
         self._file = path.open("a", encoding="utf-8")
         self._lock = threading.Lock()
-        if torn:  # a killed run's last line, which the next one must not be glued to
+        if is_torn:  # Do not append to the torn last line of a killed run.
             self._file.write("\n")
 
     def add(self, what: str, *, iter: int, epoch: int, **more: Any) -> None:
+        """Append a row. After `close` this does nothing: a thread may finish late."""
         row = {"what": what, "time": round(time.time(), 3), "iter": iter, "epoch": epoch, **more}
         with self._lock:
-            if not self._file.closed:  # a probe may come to its end when the run is over
+            if not self._file.closed:
                 self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 self._file.flush()
 
@@ -44,95 +59,143 @@ class Timeline:
             self._file.close()
 
 
-class State(NamedTuple):
-    """How a run stands: running, finished, stopped, failed, killed or unknown, and why."""
+class RunState(NamedTuple):
+    """The state of a run (running, finished, stopped, failed, killed or unknown) and the reason."""
 
     name: str
     why: str
 
 
 class Session(NamedTuple):
-    """One process of a run: its rows, and what ended it."""
+    """One process of a run: its rows, and the row of its end if it wrote one."""
 
     rows: list[Row]
-    ended: Row | None
+    end: Row | None
 
     @property
     def began(self) -> float:
         return float(self.rows[0]["time"])
 
     def last_sign(self) -> float:
+        """Return the time of the last row."""
         return max(float(row["time"]) for row in self.rows)
 
 
 def read_timeline(path: Path) -> list[Row]:
-    """The rows of a file that make sense, oldest first; none if there is no file."""
+    """Return the valid rows of a file, oldest first; none if there is no file."""
     try:
         lines = path.read_bytes().splitlines()
     except OSError:
         return []
-    rows = [row for line in lines if (row := parse(line)) is not None]
-    return [row for row in rows if isinstance(row.get("what"), str) and type(row.get("time")) in (int, float)]
+    rows = []
+    for line in lines:
+        row = parse_line(line)
+        if row is None or type(row.get("time")) not in (int, float):
+            continue
+        if isinstance(row.get("what"), str):
+            rows.append(row)
+    return rows
 
 
-def sessions(rows: list[Row]) -> list[Session]:
-    """The processes of a run; each begins with a row `start`."""
-    parts: list[list[Row]] = []
+def find_sessions(rows: list[Row]) -> list[Session]:
+    """Return the processes of a run; each begins with a row `start`."""
+    sessions: list[Session] = []
     for row in rows:
         if row["what"] == "start":
-            parts.append([row])
-        elif parts:
-            parts[-1].append(row)
-    return [Session(part, next((row for row in reversed(part) if row["what"] in ("stop", "fail")), None)) for part in parts]
+            sessions.append(Session([row], None))
+        elif sessions:
+            session = sessions[-1]
+            session.rows.append(row)
+            if row["what"] in ("stop", "fail"):
+                sessions[-1] = session._replace(end=row)
+    return sessions
 
 
-def state_of(parts: list[Session], last_sign: float | None) -> State:
-    """How a run stands, judged by its last process."""
-    if not parts:
-        return State("unknown", "it has left no timeline")
-    last = parts[-1]
-    if last.ended is not None and last.ended["what"] == "fail":
-        return State("failed", str(last.ended.get("error", "")))
-    if last.ended is not None:
-        reason = str(last.ended.get("reason", ""))
-        return State("finished" if reason.startswith("reached max_") else "stopped", reason)
+def infer_state(
+    sessions: list[Session], last_sign: float | None, clock: Callable[[], float] = time.time
+) -> RunState:
+    """Return the state of a run.
+
+    Args:
+        sessions: Its processes; the last one decides.
+        last_sign: When its log was last written.
+        clock: Returns the current time.
+    """
+    if not sessions:
+        return RunState("unknown", "the run has no timeline")
+    last = sessions[-1]
+    if last.end is not None and last.end["what"] == "fail":
+        return RunState("failed", str(last.end.get("error", "")))
+    if last.end is not None:
+        name = "finished" if last.end.get("finished") else "stopped"
+        return RunState(name, str(last.end.get("reason", "")))
     alive = is_alive(last.rows[0])
     if alive is None:
-        alive = time.time() - max(last.last_sign(), last_sign or 0.0) < SILENCE
-    return State("running", "") if alive else State("killed", "the process ended without a word (killed, or the machine went down)")
+        alive = clock() - max(last.last_sign(), last_sign or 0.0) < SILENCE_S
+    if alive:
+        return RunState("running", "")
+    return RunState("killed", "the process was killed, or the machine went down")
 
 
-def shown(parts: list[Session], last_sign: float | None, running: bool) -> list[dict[str, Any]]:
-    """The processes of a run for a page: when, why it ended, and its events, of frequent ones a selection."""
-    result = []
-    for index, part in enumerate(parts):
-        end = part.ended["time"] if part.ended else max(part.last_sign(), (last_sign or 0.0) if index == len(parts) - 1 else 0.0)
-        how = part.ended["what"] if part.ended else "running" if running and index == len(parts) - 1 else "killed"
-        events = [{key: row[key] for key in DESCRIBED if key in row} for row in _selection(part.rows)]
+def describe_sessions(
+    sessions: list[Session], last_sign: float | None, running: bool
+) -> list[dict[str, Any]]:
+    """Return the processes of a run for a page: times, the kind of end, and events.
+
+    Args:
+        sessions: The processes.
+        last_sign: When the log of the run was last written.
+        running: Whether the last process is running.
+    """
+    described = []
+    for session in sessions:
+        is_last = session is sessions[-1]
+        ended, how = _describe_end(session, last_sign if is_last else None, running and is_last)
+        events = [_shown_part(row) for row in _select(session.rows)]
         if how == "killed":
-            events.append({"what": "killed", "time": end, "iter": part.rows[-1].get("iter", 0), "epoch": part.rows[-1].get("epoch", 0)})
-        result.append({"began": part.began, "ended": end, "how": how, "events": events})
-    return result
+            last = session.rows[-1]
+            position = {"iter": last.get("iter", 0), "epoch": last.get("epoch", 0)}
+            events.append({"what": "killed", "time": ended, **position})
+        described.append({"began": session.began, "ended": ended, "how": how, "events": events})
+    return described
 
 
-def one_line(error: BaseException) -> str:
-    """An error as a row can hold it, without secrets."""
+def describe_error(error: BaseException) -> str:
+    """Return an error with its notes, without secrets, and not too long for a row."""
     notes = [str(note) for note in getattr(error, "__notes__", [])]
-    return mask_text("\n".join([f"{type(error).__name__}: {error}", *notes]))[:LONGEST]
+    return mask_text("\n".join([f"{type(error).__name__}: {error}", *notes]))[:MAX_ERROR]
+
+
+def _describe_end(session: Session, last_sign: float | None, running: bool) -> tuple[float, str]:
+    """Return the time and the kind of the end of a process."""
+    if session.end is not None:
+        return float(session.end["time"]), session.end["what"]
+    ended = max(session.last_sign(), last_sign or 0.0)
+    return ended, "running" if running else "killed"
+
+
+def _shown_part(row: Row) -> Row:
+    return {key: row[key] for key in SHOWN_KEYS if key in row}
 
 
 def _is_torn(path: Path) -> bool:
+    """Return whether the last line of a file has no end."""
     if not path.exists() or not path.stat().st_size:
         return False
     with path.open("rb") as file:
-        file.seek(-1, 2)
+        file.seek(-1, os.SEEK_END)
         return file.read() != b"\n"
 
 
-def _selection(rows: list[Row]) -> list[Row]:
-    kept: set[int] = set()
-    for what in {row["what"] for row in rows} - {"git"}:
-        places = [index for index, row in enumerate(rows) if row["what"] == what]
-        step = -(-len(places) // MOST_SHOWN) if what in FREQUENT else 1
-        kept.update(places[::step])
-    return [row for index, row in enumerate(rows) if index in kept]
+def _select(rows: list[Row]) -> list[Row]:
+    """Return all rare rows, and at most `MAX_SHOWN` of each frequent kind, evenly spread."""
+    counts = Counter(row["what"] for row in rows)
+    seen: Counter[str] = Counter()
+    selected = []
+    for row in rows:
+        what = row["what"]
+        stride = -(-counts[what] // MAX_SHOWN) if what in FREQUENT else 1
+        if what != "git" and seen[what] % stride == 0:
+            selected.append(row)
+        seen[what] += 1
+    return selected

@@ -1,4 +1,4 @@
-"""What a run has warned of, from its text log."""
+"""The warnings of a run, from its text log."""
 
 from __future__ import annotations
 
@@ -10,41 +10,56 @@ from typing import Any
 from hookline.report.tail import Tail
 from hookline.secrets import mask_text
 
-MOST = 200
-LONGEST = 2000  # characters of one
-LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (WARNING|ERROR|CRITICAL|INFO|DEBUG) (.*)")
+MAX_WARNINGS = 200
+MAX_TEXT = 2000  # characters of one warning
+LEVELS = ("WARNING", "ERROR", "CRITICAL")
+LINE = re.compile(
+    r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} (WARNING|ERROR|CRITICAL|INFO|DEBUG) (.*)"
+)
 
 
 class WarningReader:
-    """The warnings and errors in a `hookline.log`, oldest first; of very many the first ones."""
+    """Reads the warnings and errors in a `hookline.log`, oldest first.
+
+    Only the first `MAX_WARNINGS` are kept; `left_out` counts the others.
+    """
 
     def __init__(self, path: Path) -> None:
         self._tail = Tail(path)
+        self._forget()
+
+    def _forget(self) -> None:
         self.found: list[dict[str, Any]] = []
-        self.more = 0
-        self._open = False  # whether the last line seen belongs to one that is kept
+        self.left_out = 0
+        self._continues = False  # whether the next line may belong to the last warning
 
     def update(self) -> None:
-        for lines in self._tail.pieces():
+        """Read the new lines of the log."""
+        for lines in self._tail.new_lines():
             if self._tail.restarted:
                 self._tail.restarted = False
-                self.found, self.more, self._open = [], 0, False
+                self._forget()
             for line in lines:
                 self._add(line.decode(errors="replace"))
 
     def since(self, moment: float) -> list[dict[str, Any]]:
-        """Those of this run, where the folder has seen others before."""
+        """Return the warnings since a time: the log may have those of earlier runs as well."""
         return [each for each in self.found if each["time"] >= moment - 1]
 
     def _add(self, line: str) -> None:
-        begins = LINE.fullmatch(line)
-        if begins is None:
-            if self._open and len(self.found[-1]["text"]) < LONGEST:
+        match = LINE.fullmatch(line)
+        if match is None:
+            if self._continues and len(self.found[-1]["text"]) < MAX_TEXT:
                 self.found[-1]["text"] += "\n" + mask_text(line)
             return
-        self._open = begins[2] in ("WARNING", "ERROR", "CRITICAL")
-        if self._open and len(self.found) >= MOST:
-            self._open, self.more = False, self.more + 1
-        if self._open:
-            moment = time.mktime(time.strptime(begins[1], "%Y-%m-%d %H:%M:%S"))
-            self.found.append({"time": moment, "level": begins[2].lower(), "text": mask_text(begins[3])[:LONGEST]})
+        moment, level, text = match.groups()
+        self._continues = False
+        if level not in LEVELS:
+            return
+        if len(self.found) >= MAX_WARNINGS:
+            self.left_out += 1
+            return
+        self._continues = True
+        seconds = time.mktime(time.strptime(moment, "%Y-%m-%d %H:%M:%S"))
+        text = mask_text(text)[:MAX_TEXT]
+        self.found.append({"time": seconds, "level": level.lower(), "text": text})

@@ -1,7 +1,16 @@
-"""Does a run survive being killed? The same run straight and in pieces, compared bit by bit."""
+"""Check that a run survives kills: compare it bit by bit with the same run left alone."""
 
 from hookline.verify.chain import Chain, ChainResult, Launch, run_chain
 from hookline.verify.compare import LEFT_OUT, compare_checkpoints, compare_runs
 from hookline.verify.trace import BatchTraceHook
 
-__all__ = ["LEFT_OUT", "BatchTraceHook", "Chain", "ChainResult", "Launch", "compare_checkpoints", "compare_runs", "run_chain"]
+__all__ = [
+    "LEFT_OUT",
+    "BatchTraceHook",
+    "Chain",
+    "ChainResult",
+    "Launch",
+    "compare_checkpoints",
+    "compare_runs",
+    "run_chain",
+]

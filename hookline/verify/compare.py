@@ -1,4 +1,4 @@
-"""What two runs have in common, and what differs first, apart from what differs between any two runs."""
+"""Compare two runs or checkpoints, without the values that differ between any two runs."""
 
 from __future__ import annotations
 
@@ -12,59 +12,73 @@ import torch
 
 from hookline.checkpoint import CheckpointStore, diff
 
-# Clocks differ between any two runs, and so does where they lie.
-CLOCKS = ("time", "data_time", "eta", "wall_time")
-CLOCK_GROUPS = ("time/", "system/", "memory/", "throughput/")
-IDENTITIES = ("run_id", "task_id")  # under which trackers know a run
-PLACES = ("work_dir", "resume")
 LEFT_OUT = "times, memory, throughput, the ids of trackers, work_dir and resume"
+
+CLOCKS = ("time", "data_time", "eta", "wall_time")
+CLOCK_WORDS = ("seconds", "elapsed", "duration", "wall", "started")
+MEASURED_GROUPS = ("time/", "system/", "memory/", "throughput/")
+TRACKER_IDS = ("run_id", "task_id")
+LOCATIONS = ("work_dir", "resume")
 
 
 def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
-    """The differences between two work directories by subject, each list empty where they agree."""
-    one, two = _last_checkpoint(straight), _last_checkpoint(pieces)
-    orders = [checkpoint.get("hooks", {}).pop("BatchTraceHook", {}).get("digests", []) for checkpoint in (one, two)]
+    """Return the differences between two work directories by subject; empty lists for equal ones."""
+    one = _last_checkpoint(straight)
+    two = _last_checkpoint(pieces)
+    data_order = _first_difference(_pop_digests(one), _pop_digests(two))
     parts = compare_checkpoints(one, two)
 
-    def of(*names: str) -> list[str]:
-        return [text for name in names for text in parts.get(name, [])]
+    def join(*names: str) -> list[str]:
+        texts: list[str] = []
+        for name in names:
+            texts += parts.get(name, [])
+        return texts
 
     return {
-        "weights": of("state_dict", "ema_state_dict"),
-        "optimizer and schedules": of("optimizer", "scheduler", "scaler"),
-        "data order": _first_difference(*orders),
-        "counters, metrics and best": of("meta"),
-        "random numbers": of("rng"),
-        "position in the data": of("loader"),
-        "hooks' state": of("hooks"),
+        "weights": join("state_dict", "ema_state_dict"),
+        "optimizer and schedules": join("optimizer", "scheduler", "scaler"),
+        "data order": data_order,
+        "counters, metrics and best": join("meta"),
+        "random numbers": join("rng"),
+        "position in the data": join("loader"),
+        "hooks' state": join("hooks"),
         "log": _first_difference(_log(straight), _log(pieces)),
     }
 
 
 def compare_checkpoints(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The differences between two checkpoints by part, each list empty where they agree; what is `LEFT_OUT` does not count."""
-    first, second = _parts(one), _parts(two)
+    """Return the differences between two checkpoints by part; empty lists for equal ones.
+
+    The values named in `LEFT_OUT` are not compared.
+    """
+    first = _comparable_parts(one)
+    second = _comparable_parts(two)
     return {name: _compare_part(name, first, second) for name in {**first, **second}}
 
 
-def _parts(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a checkpoint without what differs between any two runs; the config is one of its own."""
+def _compare_part(name: str, one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
+    if name not in two:
+        return ["only in the first"]
+    if name not in one:
+        return ["only in the second"]
+    # A part that is a single value has no path: its text begins with the separator.
+    return [text.removeprefix(": ") for text in diff(one[name], two[name])]
+
+
+def _comparable_parts(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parts of a checkpoint that can be compared; the config becomes a separate part."""
     parts = {name: _comparable(name, part) for name, part in checkpoint.items()}
-    if isinstance(parts.get("meta"), Mapping) and isinstance(config := parts["meta"].pop("config", None), Mapping):
-        parts["config"] = {key: _anywhere(value, config.get("work_dir")) for key, value in config.items() if key not in PLACES}
+    meta = parts.get("meta")
+    if isinstance(meta, Mapping):
+        config = parts["meta"].pop("config", None)
+        if isinstance(config, Mapping):
+            parts["config"] = _comparable_config(config)
     return parts
 
 
-def _compare_part(name: str, one: Mapping[str, Any], two: Mapping[str, Any]) -> list[str]:
-    if name not in one or name not in two:
-        return [f"only in the {'first' if name in one else 'second'}"]
-    return [text.removeprefix(": ") for text in diff(one[name], two[name])]  # a part that is one value has no path in it
-
-
 def _comparable(name: str, part: Any) -> Any:
-    if name == "by_rank":  # each process's own, packed
-        states = [torch.load(io.BytesIO(bytes(packed.numpy())), weights_only=True) for packed in part]
-        return [{key: _comparable(key, value) for key, value in state.items()} for state in states]
+    if name == "by_rank":
+        return [_comparable_rank_state(packed) for packed in part]
     if not isinstance(part, Mapping):
         return part
     if name == "meta":
@@ -76,49 +90,78 @@ def _comparable(name: str, part: Any) -> Any:
     return part
 
 
-def _anywhere(value: Any, work_dir: str | None) -> Any:
-    """A value of a config that does not tell where the work directory is that its paths lie in."""
+def _comparable_rank_state(packed: torch.Tensor) -> dict[str, Any]:
+    state = torch.load(io.BytesIO(bytes(packed.numpy())), weights_only=True)
+    return {key: _comparable(key, value) for key, value in state.items()}
+
+
+def _comparable_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    comparable = {}
+    for key, value in config.items():
+        if key not in LOCATIONS:
+            comparable[key] = _without_work_dir(value, config.get("work_dir"))
+    return comparable
+
+
+def _without_work_dir(value: Any, work_dir: str | None) -> Any:
+    """Replace the work directory in paths of a config value by `${work_dir}`."""
     if isinstance(value, Mapping):
-        return {key: _anywhere(item, work_dir) for key, item in value.items()}
+        return {key: _without_work_dir(item, work_dir) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_anywhere(item, work_dir) for item in value]
-    inside = isinstance(value, str) and work_dir and f"{value}/".startswith(f"{work_dir}/")
-    return f"${{work_dir}}{value.removeprefix(work_dir)}" if inside else value
+        return [_without_work_dir(item, work_dir) for item in value]
+    if isinstance(value, str) and work_dir and f"{value}/".startswith(f"{work_dir}/"):
+        return f"${{work_dir}}{value.removeprefix(work_dir)}"
+    return value
 
 
 def _last_checkpoint(work_dir: Path) -> dict[str, Any]:
     store = CheckpointStore(work_dir)
     entry = store.latest()
     if entry is None:
-        raise FileNotFoundError(f"{work_dir}: the run left no good checkpoint to compare")
+        raise FileNotFoundError(f"{work_dir}: no intact checkpoint to compare")
     return store.load(entry)
 
 
+def _pop_digests(checkpoint: dict[str, Any]) -> list[str]:
+    """Remove the trace of batches from a checkpoint and return it."""
+    trace = checkpoint.get("hooks", {}).pop("BatchTraceHook", {})
+    digests: list[str] = trace.get("digests", [])
+    return digests
+
+
 def _without_clocks(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_clocks(item) for key, item in value.items() if not _is_clock(str(key))}
-    return value
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_clocks(item) for key, item in value.items() if not _is_clock(str(key))}
 
 
 def _is_clock(name: str) -> bool:
-    return name in (*CLOCKS, *IDENTITIES) or any(word in name for word in ("seconds", "elapsed", "duration", "wall", "started"))
+    """Return whether a value of a hook's state is a time or an id."""
+    if name in CLOCKS or name in TRACKER_IDS:
+        return True
+    return any(word in name for word in CLOCK_WORDS)
 
 
 def _is_measured(scalar: str) -> bool:
-    """Whether a scalar tells of the machine and not of the training."""
-    return scalar in CLOCKS or scalar.startswith(CLOCK_GROUPS)
+    """Return whether a scalar depends on the machine and not on the training."""
+    return scalar in CLOCKS or scalar.startswith(MEASURED_GROUPS)
 
 
 def _log(work_dir: Path) -> list[str]:
     path = work_dir / "log.jsonl"
     if not path.exists():
         return []
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [json.dumps({key: value for key, value in row.items() if not _is_measured(key)}, sort_keys=True) for row in rows]
+    rows = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = {key: value for key, value in json.loads(line).items() if not _is_measured(key)}
+        rows.append(json.dumps(row, sort_keys=True))
+    return rows
 
 
 def _first_difference(one: list[str], two: list[str]) -> list[str]:
     for index, (left, right) in enumerate(zip(one, two, strict=False)):
         if left != right:
             return [f"entry {index + 1} differs: {left} and {right}"]
-    return [] if len(one) == len(two) else [f"{len(one)} entries and {len(two)}"]
+    if len(one) != len(two):
+        return [f"{len(one)} entries and {len(two)}"]
+    return []

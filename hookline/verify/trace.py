@@ -1,4 +1,4 @@
-"""A record of which data a run was trained on, in which order."""
+"""BatchTraceHook: a record of the training data of a run, in order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TRAINING = "training.pid"
 
 
 def is_training(work_dir: Path, process: int) -> bool:
-    """Whether a process has begun to train in a work directory."""
+    """Return whether a process has begun to train in a work directory."""
     try:
         return (work_dir / TRAINING).read_text() == str(process)
     except FileNotFoundError:
@@ -27,9 +27,9 @@ def is_training(work_dir: Path, process: int) -> bool:
 @HOOKS.register()
 @dataclass
 class BatchTraceHook(BaseHook):
-    """Note a short digest of every training batch; two runs saw the same data if their digests agree.
+    """Record a short digest of every training batch, to compare the data of two runs.
 
-    A file in the work directory says which process is training, from the moment that it does.
+    While the run trains, a file in its work directory holds its process id.
     """
 
     digests: list[str] = state([])
@@ -42,19 +42,21 @@ class BatchTraceHook(BaseHook):
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         digest = hashlib.blake2b(digest_size=4)
-        _feed(digest, runner.batch)
+        _update(digest, runner.batch)
         self.digests.append(digest.hexdigest())
 
 
-def _feed(digest: hashlib.blake2b, value: Any) -> None:
+def _update(digest: hashlib.blake2b, value: Any) -> None:
     if isinstance(value, torch.Tensor):
-        digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes() if value.numel() else b"")
+        if value.numel():
+            data = value.detach().cpu().contiguous().view(torch.uint8)
+            digest.update(data.numpy().tobytes())
     elif isinstance(value, Mapping):
         for key in sorted(value, key=str):
             digest.update(str(key).encode())
-            _feed(digest, value[key])
+            _update(digest, value[key])
     elif isinstance(value, (list, tuple)):
         for item in value:
-            _feed(digest, item)
+            _update(digest, item)
     else:
         digest.update(repr(value).encode())

@@ -1,9 +1,9 @@
-"""What in its input a classifier looks at; captum computes it."""
+"""Attribution of a classifier's predictions to its inputs, computed by captum."""
 
 from __future__ import annotations
 
 import importlib.util
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -12,44 +12,65 @@ from hookline.errors import ConfigError
 
 CONVOLUTIONS = (nn.Conv2d, nn.ConvTranspose2d)
 METHODS = ("saliency", "integrated_gradients")
-STEPS = 32  # of the integral in integrated gradients
+INTEGRATION_STEPS = 32
 
 
-def require_captum(who: str) -> None:
+def require_captum(component: str) -> None:
+    """Raise ConfigError if captum is not installed."""
     if importlib.util.find_spec("captum") is None:
-        raise ConfigError(f"{who} needs captum: pip install 'hookline[captum]'")
+        message = "captum is not installed; run: pip install 'hookline[captum]'"
+        raise ConfigError(message, component=component)
 
 
 def grad_cam(model: nn.Module, layer: nn.Module, inputs: Tensor, classes: Tensor) -> Tensor:
-    """Grad-CAM [N, height, width] of a layer: its channels weighted by the mean gradient of the class's score, what is positive of it."""
+    """Return Grad-CAM maps [N, H, W] of a layer.
+
+    They are its channels weighted by the mean gradient of the class score, cut off below 0.
+    """
     from captum.attr import LayerGradCam
 
-    maps: Tensor = LayerGradCam(model, layer).attribute(inputs, target=classes, relu_attributions=True)
+    maps: Tensor = LayerGradCam(model, layer).attribute(
+        inputs, target=classes, relu_attributions=True
+    )
     return maps.detach().sum(1)
 
 
 def saliency(model: nn.Module, inputs: Tensor, classes: Tensor, method: str) -> Tensor:
-    """How much each pixel matters to the class's score, [N, height, width]: the largest of its channels."""
+    """Return the relevance [N, H, W] of each pixel for the class score: its largest channel.
+
+    Args:
+        method: `saliency`, the absolute gradient, or `integrated_gradients`.
+    """
     from captum.attr import IntegratedGradients, Saliency
 
-    result: Tensor
+    relevance: Tensor
     if method == "saliency":
-        result = Saliency(model).attribute(inputs, target=classes)
+        relevance = Saliency(model).attribute(inputs, target=classes)
     else:
-        result = IntegratedGradients(model).attribute(inputs, target=classes, n_steps=STEPS, internal_batch_size=4 * len(inputs)).abs()
-    return result.detach().amax(1)
+        relevance = IntegratedGradients(model).attribute(
+            inputs,
+            target=classes,
+            n_steps=INTEGRATION_STEPS,
+            internal_batch_size=4 * len(inputs),
+        )
+    return relevance.detach().abs().amax(1)
 
 
-def predicted(model: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """The classes with the highest scores, and the probabilities."""
+def predict_classes(model: nn.Module, inputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the classes with the highest scores and their probabilities."""
     with torch.no_grad():
         scores = model(inputs)
     if not isinstance(scores, Tensor) or scores.ndim != 2:
         got = list(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
-        raise ValueError(f"expected a classifier that gives scores [N, classes], got {got}")
+        raise ValueError(f"expected a classifier that returns scores [N, classes], got {got}")
     best = scores.float().softmax(1).max(1)
     return best.indices, best.values
 
 
-def last_convolution(modules: dict[str, Any]) -> str | None:
-    return next((name for name, module in reversed(modules.items()) if isinstance(module, CONVOLUTIONS)), None)
+def find_last_convolution(modules: Mapping[str, nn.Module]) -> str | None:
+    """Return the name of the last convolution, None if there is none."""
+    last = None
+    for name, module in modules.items():
+        if isinstance(module, CONVOLUTIONS):
+            last = name
+    return last

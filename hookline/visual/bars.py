@@ -1,4 +1,4 @@
-"""Charts of gradients: bars of one moment, and a heat map over training."""
+"""Charts of gradients: a bar chart of one step, and a heat map of all steps."""
 
 from __future__ import annotations
 
@@ -7,107 +7,159 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from hookline.visual.canvas import Picture, blank, shorten, text_width
-from hookline.visual.colours import BLACK, WRONG, Colour, heat_colours
-from hookline.visual.images import zoomed
+from hookline.visual.canvas import Canvas, Raster, Rectangle, Text
+from hookline.visual.colors import BLACK, WRONG, heat_colors
+from hookline.visual.text import shorten, text_width
 
-MEAN_COLOUR, MAX_COLOUR, MARK_COLOUR = (0, 114, 178), (240, 179, 126), WRONG  # distinct for colour-blind eyes too
-GRID_COLOUR = (215, 215, 215)
-ROW, SIZE = 18, 11  # pixels
-PLOT, NAMES = 420, 260  # widths of the plot and, at most, of the layers' names
-TOP, BOTTOM, EDGE = 44, 30, 14
-MAX_ROWS = 120  # layers in one chart; of more, those that are marked and an even choice of the rest
+# Colors that color-blind readers can tell apart.
+MEAN_COLOR = (0, 114, 178)
+MAX_COLOR = (240, 179, 126)
+MARK_COLOR = WRONG
+GRID_COLOR = (215, 215, 215)
+
+# Lengths in pixels.
+ROW_HEIGHT = 18
+PLOT_WIDTH = 420
+MAX_NAME_WIDTH = 260
+TOP = 44
+BOTTOM = 30
+MARGIN = 14
+TITLE_SIZE = 13
+NAME_SIZE = 11
+TICK_SIZE = 10
+COLOR_BAR_WIDTH = 140
+
+MAX_ROWS = 120  # layers in one chart
+MAX_TICKS = 10
 
 
-def gradient_picture(flow: Mapping[str, tuple[float, float]], title: str, marked: Collection[str] = ()) -> Picture:
-    """Mean and largest |gradient| of each layer on a logarithmic scale, first layer on top; names of `marked` ones are red."""
-    names = _choice(list(flow), marked)
-    values = [value for name in names for value in flow[name] if _drawable(value)]
-    scale = _Decades(values)
-    picture, left = _frame(names, title, marked)
-    bottom = TOP + ROW * len(names)
-    for decade in scale.ticks():
-        x = left + scale.place(10.0**decade)
-        picture.fill(x, TOP, x + 1, bottom, GRID_COLOUR)
-        picture.write(x, bottom + 12, f"1e{decade}", 10, align="center")
+def draw_gradient_bars(
+    flow: Mapping[str, tuple[float, float]], title: str, marked: Collection[str] = ()
+) -> Canvas:
+    """Draw the mean and the largest |gradient| of each layer on a logarithmic scale.
+
+    Args:
+        flow: Mean and largest |gradient| by layer.
+        marked: Layers whose names are red.
+    """
+    names = select_rows(list(flow), marked)
+    axis = LogAxis([value for name in names for value in flow[name]])
+    canvas, left = _draw_rows(names, title, marked)
+    bottom = TOP + ROW_HEIGHT * len(names)
+    for exponent in axis.ticks():
+        x = left + axis.position(10.0**exponent)
+        canvas.add(
+            Rectangle(x, TOP, 1, bottom - TOP, GRID_COLOR),
+            Text(x, bottom + 12, f"1e{exponent}", TICK_SIZE, align="center"),
+        )
     for row, name in enumerate(names):
         mean, largest = flow[name]
-        top = TOP + ROW * row
-        if _drawable(largest):
-            picture.fill(left, top + 2, left + scale.place(largest), top + ROW - 2, MAX_COLOUR)
-        if _drawable(mean):
-            picture.fill(left, top + 5, left + scale.place(mean), top + ROW - 5, MEAN_COLOUR)
-    _legend(picture, left, (("mean |gradient|", MEAN_COLOUR), ("largest", MAX_COLOUR)))
-    return picture
+        top = TOP + ROW_HEIGHT * row
+        if _is_positive(largest):
+            length = axis.position(largest)
+            canvas.add(Rectangle(left, top + 2, length, ROW_HEIGHT - 4, MAX_COLOR))
+        if _is_positive(mean):
+            length = axis.position(mean)
+            canvas.add(Rectangle(left, top + 5, length, ROW_HEIGHT - 10, MEAN_COLOR))
+    for label, color in (("mean |gradient|", MEAN_COLOR), ("largest", MAX_COLOR)):
+        canvas.add(
+            Rectangle(left, 29, 12, 9, color),
+            Text(left + 16, 34, label, TICK_SIZE),
+        )
+        left += 30 + round(text_width(label, TICK_SIZE))
+    return canvas
 
 
-def history_picture(history: Mapping[str, Sequence[float]], steps: Sequence[int], title: str, what: str = "mean |gradient|") -> Picture:
-    """A number for each layer over training, as a heat map on a logarithmic scale; where there was none it is white."""
-    names = _choice(list(history), ())
+def draw_gradient_history(
+    history: Mapping[str, Sequence[float]],
+    steps: Sequence[int],
+    title: str,
+    quantity: str = "mean |gradient|",
+) -> Canvas:
+    """Draw a quantity of each layer over training, as a heat map on a logarithmic scale.
+
+    Values that are 0 or not finite are white.
+    """
+    names = select_rows(list(history))
+    axis = LogAxis([value for name in names for value in history[name]], from_zero=False)
     table = np.array([history[name] for name in names], dtype=float)
-    logs = np.log10(np.where(np.isfinite(table) & (table > 0), table, np.nan))
-    finite = logs[np.isfinite(logs)]
-    low, high = (math.floor(finite.min()), math.ceil(finite.max())) if finite.size else (-1, 0)
-    picture, left = _frame(names, title, ())
-    columns = np.minimum(np.arange(PLOT) * len(steps) // PLOT, len(steps) - 1)
-    cells = heat_colours((logs - low) / max(high - low, 1))[:, columns]
-    picture.paste(cells.repeat(ROW, 0), left, TOP)
-    bottom = TOP + ROW * len(names) + 12
-    picture.write(left, bottom, f"step {steps[0]}", 10)
-    picture.write(left + PLOT, bottom, f"step {steps[-1]}", 10, align="right")
-    _colour_bar(picture, left, low, max(high, low + 1), what)
-    return picture
+    table = np.where(np.isfinite(table) & (table > 0), table, np.nan)
+    colors = heat_colors((np.log10(table) - axis.low) / (axis.high - axis.low))
+    step_of_column = np.arange(PLOT_WIDTH) * len(steps) // PLOT_WIDTH
+    canvas, left = _draw_rows(names, title)
+    bottom = TOP + ROW_HEIGHT * len(names) + 12
+    canvas.add(
+        Raster(left, TOP, colors[:, step_of_column].repeat(ROW_HEIGHT, 0)),
+        Text(left, bottom, f"step {steps[0]}", TICK_SIZE),
+        Text(left + PLOT_WIDTH, bottom, f"step {steps[-1]}", TICK_SIZE, align="right"),
+    )
+    _add_color_bar(canvas, left, axis, quantity)
+    return canvas
 
 
-class _Decades:
-    """Places on a logarithmic axis from one decade below the smallest value to the one above the largest."""
+class LogAxis:
+    """Positions on a logarithmic axis over whole powers of ten.
 
-    def __init__(self, values: Sequence[float]) -> None:
-        self.low = math.floor(math.log10(min(values))) if values else -1
-        self.high = max(math.ceil(math.log10(max(values))) if values else 0, self.low + 1)
-        if values and math.log10(min(values)) == self.low:
-            self.low -= 1  # or the smallest bar would have no length
+    Args:
+        values: Values that the axis has room for; 0, infinity and NaN have no position on it.
+        from_zero: Whether the axis begins below the smallest value, so that its bar has a length.
+    """
 
-    def place(self, value: float) -> float:
-        return PLOT * (math.log10(value) - self.low) / (self.high - self.low)
+    def __init__(self, values: Sequence[float], from_zero: bool = True) -> None:
+        logs = [math.log10(value) for value in values if _is_positive(value)] or [-1.0]
+        self.low = math.floor(min(logs))
+        if from_zero and self.low == min(logs):
+            self.low -= 1
+        self.high = max(math.ceil(max(logs)), self.low + 1)
+
+    def position(self, value: float) -> float:
+        """Return the distance of a value from the start of the axis in pixels."""
+        return PLOT_WIDTH * (math.log10(value) - self.low) / (self.high - self.low)
 
     def ticks(self) -> range:
-        return range(self.low, self.high + 1, max(1, math.ceil((self.high - self.low) / 10)))
+        """Return the exponents of the ticks."""
+        return range(self.low, self.high + 1, math.ceil((self.high - self.low) / MAX_TICKS))
 
 
-def _frame(names: Sequence[str], title: str, marked: Collection[str]) -> tuple[Picture, int]:
-    """An empty chart with the layers' names, and where its plot begins."""
-    left = EDGE + 6 + round(min(NAMES, max((text_width(name, SIZE) for name in names), default=0)))
-    picture = blank(TOP + ROW * len(names) + BOTTOM, left + PLOT + 2 * EDGE)
-    picture.write(EDGE, 14, shorten(title, 13, picture.pixels.shape[1] - 2 * EDGE), 13)
-    for row, name in enumerate(names):
-        colour: Colour = MARK_COLOUR if name in marked else BLACK
-        picture.write(left - 6, TOP + ROW * (row + 0.5), shorten(name, SIZE, NAMES), SIZE, colour, "right")
-    return picture, left
-
-
-def _legend(picture: Picture, left: int, entries: Sequence[tuple[str, Colour]]) -> None:
-    for text, colour in entries:
-        picture.fill(left, 29, left + 12, 38, colour)
-        picture.write(left + 16, 34, text, 10)
-        left += 30 + round(text_width(text, 10))
-
-
-def _colour_bar(picture: Picture, left: int, low: int, high: int, what: str) -> None:
-    """The scale of a heat map, above it."""
-    start = left + round(text_width(f"1e{low}", 10)) + 6
-    picture.write(left, 34, f"1e{low}", 10)
-    picture.paste(zoomed(heat_colours(np.linspace(0, 1, 140))[None], 1).repeat(10, 0), start, 29)
-    picture.write(start + 146, 34, f"1e{high}   {what}", 10)
-
-
-def _choice(names: list[str], marked: Collection[str]) -> list[str]:
-    if len(names) <= MAX_ROWS:
+def select_rows(names: list[str], marked: Collection[str] = (), limit: int = MAX_ROWS) -> list[str]:
+    """Return all names, or `limit` of them at even distances and as many marked ones."""
+    if len(names) <= limit:
         return names
-    kept = {names[index] for index in np.linspace(0, len(names) - 1, MAX_ROWS).round().astype(int)}
-    return [name for name in names if name in kept or name in marked][: 2 * MAX_ROWS]
+    indices = np.linspace(0, len(names) - 1, limit).round().astype(int)
+    selected = {names[index] for index in indices}
+    kept = [name for name in names if name in selected or name in marked]
+    return kept[: 2 * limit]
 
 
-def _drawable(value: float) -> bool:
-    """A logarithmic scale has no place for 0, infinity and NaN."""
+def _draw_rows(
+    names: Sequence[str], title: str, marked: Collection[str] = ()
+) -> tuple[Canvas, int]:
+    """Draw the title and layer names of a chart; also return where its plot begins."""
+    widths = [text_width(name, NAME_SIZE) for name in names]
+    left = MARGIN + 6 + round(min(MAX_NAME_WIDTH, max(widths, default=0)))
+    canvas = Canvas(TOP + ROW_HEIGHT * len(names) + BOTTOM, left + PLOT_WIDTH + 2 * MARGIN)
+    short_title = shorten(title, TITLE_SIZE, canvas.width - 2 * MARGIN)
+    canvas.add(Text(MARGIN, 14, short_title, TITLE_SIZE))
+    for row, name in enumerate(names):
+        middle = TOP + ROW_HEIGHT * (row + 0.5)
+        color = MARK_COLOR if name in marked else BLACK
+        short_name = shorten(name, NAME_SIZE, MAX_NAME_WIDTH)
+        canvas.add(Text(left - 6, middle, short_name, NAME_SIZE, color, "right"))
+    return canvas, left
+
+
+def _add_color_bar(canvas: Canvas, left: int, axis: LogAxis, quantity: str) -> None:
+    """Add the scale of a heat map, above it."""
+    lowest = f"1e{axis.low}"
+    start = left + round(text_width(lowest, TICK_SIZE)) + 6
+    colors = heat_colors(np.linspace(0, 1, COLOR_BAR_WIDTH))
+    canvas.add(
+        Text(left, 34, lowest, TICK_SIZE),
+        Raster(start, 29, colors[None].repeat(10, 0)),
+        Text(start + COLOR_BAR_WIDTH + 6, 34, f"1e{axis.high}   {quantity}", TICK_SIZE),
+    )
+
+
+def _is_positive(value: float) -> bool:
+    """Return whether a value is positive and finite, and so has a logarithm."""
     return 0 < value < math.inf

@@ -8,19 +8,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hookline.visual.canvas import Picture, label_size, shorten
-from hookline.visual.colours import Colour, colour_of
+from hookline.visual.canvas import Rectangle, Shape, Text
+from hookline.visual.classification import class_name
+from hookline.visual.colors import BLACK, Color, class_color, contrasting_color
 from hookline.visual.grid import Tile
-from hookline.visual.images import shape_text, zoom_for, zoomed
+from hookline.visual.images import enlarge_or_shrink, shape_text, zoom_to
+from hookline.visual.text import shorten, text_width
 
-TILE = 256
-Box = tuple[float, float, float, float]
+TILE_SIZE = 256  # pixels
+LABEL_SIZE = 11  # pixels
+LABEL_PADDING = 3  # pixels
 FORMATS = ("xyxy", "xywh", "cxcywh")
-FRACTIONS = 1.0  # how far from the middle of the image coordinates may be that are fractions of it: half an image over the edge
+
+# Coordinates are fractions of an image if none is farther than this from its center: a box may
+# reach over the edge by half an image.
+MAX_FRACTION_FROM_CENTER = 1.0
 
 
 class Detections(NamedTuple):
-    """What was found in one image; boxes are [N, 4] as left, top, right, bottom in pixels."""
+    """Objects found in one image. Boxes [N, 4] are left, top, right and bottom in pixels."""
 
     boxes: np.ndarray
     labels: np.ndarray
@@ -29,103 +35,198 @@ class Detections(NamedTuple):
 
 @dataclass(frozen=True)
 class BoxStyle:
-    """How boxes look; a class has its own colour unless one is given for all."""
+    """Looks of boxes.
 
-    names: Sequence[str] = ()
-    palette: Sequence[Colour] = ()
-    box_colour: Colour | None = None
-    text_colour: Colour | None = None
+    Args:
+        class_names: Names of the classes; a class without one is shown by its number.
+        palette: Colors of the classes.
+        box_color: One color for all boxes; by default each class has its own.
+        text_color: Color of the labels' text; by default black or white.
+        score_thr: Boxes with a lower score are not drawn.
+    """
+
+    class_names: Sequence[str] = ()
+    palette: Sequence[Color] = ()
+    box_color: Color | None = None
+    text_color: Color | None = None
     thickness: int = 2
     score_thr: float = 0.3
 
 
-def box_tile(image: np.ndarray, found: Detections, style: BoxStyle, caption: str) -> Tile:
-    """An image with boxes, those with the highest scores on top; boxes below the threshold are left out."""
-    zoom = zoom_for(image, TILE)
-    picture = Picture(zoomed(image, zoom).copy())
-    taken: list[Box] = []
-    order = range(len(found.boxes)) if found.scores is None else np.argsort(found.scores)
-    shown = [index for index in order if found.scores is None or found.scores[index] >= style.score_thr]
-    places: list[Box] = [tuple((found.boxes[index] * zoom).tolist()) for index in shown]
-    colours = [style.box_colour or colour_of(int(found.labels[index]), style.palette) for index in shown]
-    for place, colour in zip(places, colours, strict=True):
-        picture.outline(*place, colour, style.thickness)
-    for index, place, colour in reversed(list(zip(shown, places, colours, strict=True))):
-        text = shorten(_label(found, index, style.names), 11, picture.pixels.shape[1] - 8)
-        left, top = _free_place(place, label_size(text), picture.pixels.shape[:2], taken)
-        picture.label(left, top, text, colour, ink=style.text_colour)
-    return Tile(picture.pixels, [(f"{caption}: {len(shown)}", (0, 0, 0))], texts=picture.texts)
+class LabelBounds(NamedTuple):
+    """The plate that a label is written on."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def overlaps(self, other: LabelBounds) -> bool:
+        return (
+            self.left < other.left + other.width
+            and other.left < self.left + self.width
+            and self.top < other.top + other.height
+            and other.top < self.top + self.height
+        )
 
 
-def read_detections(value: Any, sizes: Sequence[tuple[int, int]], box_format: str, what: str) -> list[Detections]:
-    """What was found in each image (`sizes` are heights and widths), out of a list of dicts or one dict of stacked arrays.
+def make_box_tile(image: np.ndarray, found: Detections, style: BoxStyle, caption: str) -> Tile:
+    """Return an image with boxes, those with the highest scores on top."""
+    zoom = zoom_to(image, TILE_SIZE)
+    pixels = enlarge_or_shrink(image, zoom)
+    order = _drawing_order(found, style.score_thr)
+    boxes = found.boxes * zoom
+    shapes: list[Shape] = []
+    for index in order:
+        left, top, right, bottom = boxes[index].tolist()
+        color = _box_color(found, index, style)
+        shapes.append(Rectangle(left, top, right - left, bottom - top, color, style.thickness))
+    # The best detections choose the places of their labels first.
+    taken: list[LabelBounds] = []
+    for index in reversed(order):
+        text = shorten(_label_text(found, index, style), LABEL_SIZE, pixels.shape[1] - 8)
+        bounds = _place_label(boxes[index].tolist(), label_size(text), pixels.shape, taken)
+        taken.append(bounds)
+        color = _box_color(found, index, style)
+        text_color = style.text_color or contrasting_color(color)
+        middle = bounds.top + bounds.height / 2
+        shapes.append(Rectangle(*bounds, color))
+        shapes.append(Text(bounds.left + LABEL_PADDING, middle, text, LABEL_SIZE, text_color))
+    return Tile(pixels, [(f"{caption}: {len(order)}", BLACK)], shapes=shapes)
 
-    They have `boxes`, and perhaps `labels` and `scores`. A label below 0 marks padding. Coordinates are fractions of the image
-    where those of the whole batch are from 0 to 1, or as little beyond that as boxes are that reach over the edge.
+
+def label_size(text: str) -> tuple[int, int]:
+    """Return width and height of the plate of a label."""
+    return round(text_width(text, LABEL_SIZE)) + 2 * LABEL_PADDING, LABEL_SIZE + 4
+
+
+def read_detections(
+    value: Any, sizes: Sequence[tuple[int, int]], box_format: str, field: str
+) -> list[Detections]:
+    """Read the detections of each image.
+
+    A label below 0 marks padding. Coordinates are fractions of the image if those of the whole
+    batch are between 0 and 1, or as little beyond as boxes that reach over the edge.
+
+    Args:
+        value: A dict for each image, or one dict of stacked arrays, with `boxes` and optionally
+            `labels` and `scores`.
+        sizes: Height and width of each image.
+        field: `targets` or `predictions`, for error messages.
     """
+    per_image = _split_by_image(value, field)
+    if len(per_image) < len(sizes):
+        raise ValueError(f"{field}: {len(per_image)} for {len(sizes)} images")
+    found = []
+    are_fractions = True
+    for one in per_image[: len(sizes)]:
+        detections = _read_one(one, field)
+        found.append(detections)
+        # Look at the numbers before their conversion: corners reach farther than centers.
+        distances = np.abs(detections.boxes - 0.5)
+        are_fractions = are_fractions and bool((distances <= MAX_FRACTION_FROM_CENTER).all())
+    result = []
+    for detections, (height, width) in zip(found, sizes, strict=True):
+        limits = np.array([width, height, width, height])
+        boxes = _to_corners(detections.boxes, box_format)
+        if are_fractions:
+            boxes = boxes * limits
+        result.append(detections._replace(boxes=np.clip(boxes, 0, limits)))
+    return result
+
+
+def _split_by_image(value: Any, field: str) -> Sequence[Mapping[str, Any]]:
     if value is None:
-        raise ValueError(f"the step gave no {what!r} to draw")
+        raise ValueError(f"the step returned no {field!r} to draw")
     if isinstance(value, Mapping):
         if "boxes" not in value:
-            raise ValueError(f"{what}: expected a dict with 'boxes', got one with {', '.join(map(repr, value)) or 'nothing'}")
-        value = [{key: part[index] for key, part in value.items()} for index in range(len(value["boxes"]))]
-    if not isinstance(value, (list, tuple)) or any(not isinstance(one, Mapping) or "boxes" not in one for one in value):
-        kind = type(value[0]).__name__ if isinstance(value, (list, tuple)) and value else type(value).__name__
-        raise ValueError(f"{what}: expected for each image a dict with 'boxes', 'labels' and perhaps 'scores', got {kind}")
-    if len(value) < len(sizes):
-        raise ValueError(f"{what}: {len(value)} for {len(sizes)} images")
-    found = [_read_one(one, what) for one, _ in zip(value, sizes, strict=False)]
-    given = np.concatenate([np.zeros((0, 4)), *(one.boxes for one in found)])  # as they came: corners reach further than centres
-    scaled = bool((np.abs(given - 0.5) <= FRACTIONS).all())
-    return [_placed(one, box_format, size, scaled) for one, size in zip(found, sizes, strict=True)]
+            keys = ", ".join(map(repr, value)) or "nothing"
+            raise ValueError(f"{field}: expected a dict with 'boxes', got one with {keys}")
+        per_image = []
+        for index in range(len(value["boxes"])):
+            per_image.append({key: part[index] for key, part in value.items()})
+        return per_image
+    expected = f"{field}: expected a dict with 'boxes', 'labels' and maybe 'scores' for each image"
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"{expected}, got {type(value).__name__}")
+    for one in value:
+        if not isinstance(one, Mapping) or "boxes" not in one:
+            raise ValueError(f"{expected}, got {type(one).__name__}")
+    return value
 
 
-def _read_one(one: Mapping[str, Any], what: str) -> Detections:
-    """What was found in one image, with its boxes as they came."""
+def _read_one(one: Mapping[str, Any], field: str) -> Detections:
+    """Read the detections of one image, with boxes in the format that they have."""
     boxes = np.asarray(one["boxes"], dtype=np.float64)
     if boxes.size == 0:
         boxes = boxes.reshape(0, 4)
     if boxes.ndim != 2 or boxes.shape[1] != 4:
-        raise ValueError(f"{what}: expected boxes [N, 4], got {shape_text(boxes)}")
+        raise ValueError(f"{field}: expected boxes [N, 4], got {shape_text(boxes)}")
     labels = np.asarray(one.get("labels", np.zeros(len(boxes)))).reshape(-1)
-    scores = None if one.get("scores") is None else np.asarray(one["scores"], dtype=np.float64).reshape(-1)
-    for name, array in (("labels", labels), ("scores", scores)):
-        if array is not None and len(array) != len(boxes):
-            raise ValueError(f"{what}: {len(boxes)} boxes, but {len(array)} {name}")
-    real = (labels >= 0) & np.isfinite(boxes).all(1)
-    return Detections(boxes[real], labels[real].astype(int), None if scores is None else scores[real])
+    _check_length(field, "labels", labels, boxes)
+    is_real = (labels >= 0) & np.isfinite(boxes).all(1)
+    scores = None
+    if one.get("scores") is not None:
+        scores = np.asarray(one["scores"], dtype=np.float64).reshape(-1)
+        _check_length(field, "scores", scores, boxes)
+        scores = scores[is_real]
+    return Detections(boxes[is_real], labels[is_real].astype(int), scores)
 
 
-def _placed(one: Detections, box_format: str, size: tuple[int, int], scaled: bool) -> Detections:
-    """The same with corners in pixels, inside of the image."""
-    limits = np.array([size[1], size[0], size[1], size[0]])
-    return one._replace(boxes=np.clip(_corners(one.boxes, box_format) * (limits if scaled else 1), 0, limits))
+def _check_length(field: str, name: str, values: np.ndarray, boxes: np.ndarray) -> None:
+    if len(values) != len(boxes):
+        raise ValueError(f"{field}: {len(boxes)} boxes, but {len(values)} {name}")
 
 
-def _corners(boxes: np.ndarray, box_format: str) -> np.ndarray:
+def _to_corners(boxes: np.ndarray, box_format: str) -> np.ndarray:
+    """Convert boxes to left, top, right and bottom."""
     if box_format == "xyxy":
         return boxes
-    place, size = boxes[:, :2], boxes[:, 2:]
-    start = place if box_format == "xywh" else place - size / 2
+    start = boxes[:, :2]
+    size = boxes[:, 2:]
+    if box_format == "cxcywh":
+        start = start - size / 2
     return np.concatenate([start, start + size], axis=1)
 
 
-def _label(found: Detections, index: int, names: Sequence[str]) -> str:
-    label = int(found.labels[index])
-    name = names[label] if label < len(names) else str(label)
-    return name if found.scores is None else f"{name} {found.scores[index]:.0%}"
+def _drawing_order(found: Detections, score_thr: float) -> list[int]:
+    """Return the indices of the boxes to draw, the highest score last."""
+    if found.scores is None:
+        return list(range(len(found.boxes)))
+    order = np.argsort(found.scores)
+    return [int(index) for index in order if found.scores[index] >= score_thr]
 
 
-def _free_place(box: Box, size: tuple[int, int], limits: tuple[int, ...], taken: list[Box]) -> tuple[float, float]:
-    """Above the box, else inside, else below, else at its other end: the first place that hides no other label."""
-    (left, top, right, bottom), (width, height) = box, size
-    candidates = [(x, y) for x in (left, right - width) for y in (top - height, top, bottom, bottom - height)]
-    places = [(min(max(x, 0.0), limits[1] - width), min(max(y, 0.0), limits[0] - height)) for x, y in candidates]
-    free = (place for place in places if not any(_overlap((*place, place[0] + width, place[1] + height), other) for other in taken))
-    x, y = next(free, places[0])
-    taken.append((x, y, x + width, y + height))
-    return x, y
+def _box_color(found: Detections, index: int, style: BoxStyle) -> Color:
+    return style.box_color or class_color(found.labels[index], style.palette)
 
 
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def _label_text(found: Detections, index: int, style: BoxStyle) -> str:
+    name = class_name(int(found.labels[index]), style.class_names)
+    if found.scores is None:
+        return name
+    return f"{name} {found.scores[index]:.0%}"
+
+
+def _place_label(
+    box: list[float],
+    size: tuple[int, int],
+    image_shape: tuple[int, ...],
+    taken: Sequence[LabelBounds],
+) -> LabelBounds:
+    """Place a label above its box, else inside, else below, else at the right end of the box.
+
+    Returns the first place that hides no other label, or the one above the box.
+    """
+    left, top, right, bottom = box
+    width, height = size
+    candidates = []
+    for x in (left, right - width):
+        for y in (top - height, top, bottom, bottom - height):
+            x_inside = min(max(x, 0.0), image_shape[1] - width)
+            y_inside = min(max(y, 0.0), image_shape[0] - height)
+            candidates.append(LabelBounds(x_inside, y_inside, width, height))
+    for bounds in candidates:
+        if not any(bounds.overlaps(other) for other in taken):
+            return bounds
+    return candidates[0]

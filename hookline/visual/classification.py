@@ -7,54 +7,65 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hookline.visual.canvas import Picture
-from hookline.visual.colours import BLACK, RIGHT, WRONG
-from hookline.visual.grid import Tile, grid
-from hookline.visual.images import shape_text, zoom_for, zoomed
+from hookline.visual.canvas import Canvas
+from hookline.visual.colors import BLACK, RIGHT, WRONG, Color
+from hookline.visual.grid import ColoredText, Tile, draw_grid
+from hookline.visual.images import enlarge_or_shrink, shape_text, zoom_to
 
-TILE = 112
+TILE_SIZE = 112  # pixels
 
 
-class Guess(NamedTuple):
-    """A predicted class, with the model's confidence if it gave one."""
+class Prediction(NamedTuple):
+    """A predicted class, with its probability if the model gave one."""
 
     label: int
     confidence: float | None
 
 
-def classification_picture(
+def draw_classification(
     images: Sequence[np.ndarray],
     truth: Sequence[int] | None,
-    guesses: Sequence[Guess] | None,
+    predictions: Sequence[Prediction] | None,
     title: str,
-    names: Sequence[str] = (),
+    class_names: Sequence[str] = (),
     score_thr: float = 0.0,
-) -> Picture:
-    """A grid of images; mistakes are framed in red and crossed, and a prediction below `score_thr` has a question mark."""
+) -> Canvas:
+    """Draw images with true and predicted classes. Mistakes are framed in red.
+
+    A prediction with a confidence below `score_thr` is marked with a question mark.
+    """
     check_count("targets", truth, len(images))
-    check_count("predictions", guesses, len(images))
+    check_count("predictions", predictions, len(images))
     tiles = []
+    mistakes = 0
     for index, image in enumerate(images):
         target = None if truth is None else truth[index]
-        guess = None if guesses is None else guesses[index]
-        wrong = target is not None and guess is not None and guess.label != target
-        captions = [] if target is None else [(f"truth {name_of(target, names)}", BLACK)]
-        if guess is not None:
-            captions.append((guess_text(guess, target, names, score_thr), WRONG if wrong else RIGHT if target is not None else BLACK))
-        tiles.append(Tile(zoomed(image, zoom_for(image, TILE)), captions, WRONG if wrong else None))
-    if truth is not None and guesses is not None:
-        right = sum(guess.label == target for guess, target, _ in zip(guesses, truth, images, strict=False))
-        title = f"{title}: {right} of {len(tiles)} right"
-    return grid(tiles, title)
+        captions: list[ColoredText] = []
+        frame = None
+        if target is not None:
+            captions.append((f"truth {class_name(target, class_names)}", BLACK))
+        if predictions is not None:
+            prediction = predictions[index]
+            caption = caption_prediction(prediction, target, class_names, score_thr)
+            captions.append((caption, prediction_color(prediction, target)))
+            if target is not None and prediction.label != target:
+                frame = WRONG
+                mistakes += 1
+        pixels = enlarge_or_shrink(image, zoom_to(image, TILE_SIZE))
+        tiles.append(Tile(pixels, captions, frame))
+    if truth is not None and predictions is not None:
+        title = f"{title}: {len(tiles) - mistakes} of {len(tiles)} right"
+    return draw_grid(tiles, title)
 
 
-def check_count(what: str, given: Sequence[Any] | None, images: int) -> None:
-    if given is not None and len(given) < images:
-        raise ValueError(f"{what}: {len(given)} for {images} images")
+def check_count(field: str, values: Sequence[Any] | None, images: int) -> None:
+    """Raise ValueError if there are fewer values than images."""
+    if values is not None and len(values) < images:
+        raise ValueError(f"{field}: {len(values)} for {images} images")
 
 
 def read_labels(targets: Any) -> list[int]:
-    """Classes from labels [N], or from one score for each class [N, classes]."""
+    """Read classes from labels [N], or from one score per class [N, classes]."""
     array = np.asarray(targets)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -65,40 +76,70 @@ def read_labels(targets: Any) -> list[int]:
     return [int(label) for label in array]
 
 
-def read_guesses(predictions: Any) -> list[Guess]:
-    """Predictions from scores or probabilities [N, classes], one score [N] for two classes, or labels."""
-    if predictions is None:
-        raise ValueError("the step gave no 'predictions' to draw")
-    array = np.asarray(predictions)
+def read_predictions(values: Any) -> list[Prediction]:
+    """Read predictions from scores or probabilities [N, classes], labels [N], or one score [N].
+
+    One score per sample separates class 1 from class 0.
+    """
+    if values is None:
+        raise ValueError("the step returned no 'predictions' to draw")
+    array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim not in (1, 2) or array.dtype == object:
-        raise ValueError(f"predictions: expected scores [N, classes] or labels [N], got {shape_text(array)}")
+        raise ValueError(
+            f"predictions: expected scores [N, classes] or labels [N], got {shape_text(array)}"
+        )
     if array.ndim == 1 and array.dtype.kind in "iub":
-        return [Guess(int(label), None) for label in array]
-    probabilities = _probabilities(array)
+        return [Prediction(int(label), None) for label in array]
+    probabilities = to_probabilities(array)
     if array.ndim == 1:
-        return [Guess(int(p > 0.5), float(max(p, 1 - p))) for p in probabilities]
-    return [Guess(int(row.argmax()), float(row.max())) for row in probabilities]
+        probabilities = np.stack([1 - probabilities, probabilities], axis=1)
+    return [Prediction(int(row.argmax()), float(row.max())) for row in probabilities]
 
 
-def _probabilities(scores: np.ndarray) -> np.ndarray:
+def caption_prediction(
+    prediction: Prediction,
+    target: int | None,
+    class_names: Sequence[str],
+    score_thr: float = 0.0,
+) -> str:
+    """Return a caption such as `✓ cat 98%`."""
+    text = class_name(prediction.label, class_names)
+    if prediction.confidence is not None:
+        if prediction.confidence < score_thr:
+            text += "?"
+        text += f" {prediction.confidence:.0%}"
+    if target is None:
+        return text
+    mark = "✓" if prediction.label == target else "✗"
+    return f"{mark} {text}"
+
+
+def prediction_color(prediction: Prediction, target: int | None) -> Color:
+    """Return the color of a right or wrong prediction, black if the truth is not known."""
+    if target is None:
+        return BLACK
+    return RIGHT if prediction.label == target else WRONG
+
+
+def class_name(label: int, class_names: Sequence[str]) -> str:
+    """Return the name of a class, or its number if it has none."""
+    if 0 <= label < len(class_names):
+        return class_names[label]
+    return str(label)
+
+
+def to_probabilities(scores: np.ndarray) -> np.ndarray:
+    """Convert scores [N, classes] with softmax, and scores [N] with the sigmoid.
+
+    Values that are probabilities already are returned unchanged.
+    """
     scores = scores.astype(np.float64)
-    between = bool(((scores >= 0) & (scores <= 1)).all())
+    is_between = bool(((scores >= 0) & (scores <= 1)).all())
     if scores.ndim == 1:
-        return scores if between else 1 / (1 + np.exp(-scores))
-    if between and np.allclose(scores.sum(1), 1, atol=1e-3):
+        return scores if is_between else 1 / (1 + np.exp(-scores))
+    if is_between and np.allclose(scores.sum(1), 1, atol=1e-3):
         return scores
     powers = np.exp(scores - scores.max(1, keepdims=True))
     return np.asarray(powers / powers.sum(1, keepdims=True))
-
-
-def guess_text(guess: Guess, target: int | None, names: Sequence[str], score_thr: float = 0.0) -> str:
-    mark = "" if target is None else "✗ " if guess.label != target else "✓ "
-    unsure = "?" if guess.confidence is not None and guess.confidence < score_thr else ""
-    confidence = "" if guess.confidence is None else f" {guess.confidence:.0%}"
-    return f"{mark}{name_of(guess.label, names)}{unsure}{confidence}"
-
-
-def name_of(label: int, names: Sequence[str]) -> str:
-    return names[label] if 0 <= label < len(names) else str(label)

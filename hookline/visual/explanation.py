@@ -1,4 +1,4 @@
-"""Images beside the heat maps that explain what a classifier made of them."""
+"""Images beside heat maps that explain the predicted classes."""
 
 from __future__ import annotations
 
@@ -7,37 +7,54 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hookline.visual.canvas import Picture
-from hookline.visual.classification import Guess, check_count, guess_text, name_of
-from hookline.visual.colours import BLACK, RIGHT, WRONG
-from hookline.visual.grid import Tile, grid
+from hookline.visual.canvas import Canvas
+from hookline.visual.classification import (
+    Prediction,
+    caption_prediction,
+    check_count,
+    class_name,
+    prediction_color,
+)
+from hookline.visual.colors import BLACK
+from hookline.visual.grid import Tile, draw_grid
 from hookline.visual.heat_maps import overlay
-from hookline.visual.images import zoom_for, zoomed
+from hookline.visual.images import enlarge_or_shrink, zoom_to
 
-TILE = 128
+TILE_SIZE = 128  # pixels
 
 
 class Explanation(NamedTuple):
-    """Heat maps [N, height, width] by name, of the predicted classes, whose probabilities are the confidences."""
+    """Predictions, and heat maps [N, H, W] that explain them, by the name of the method."""
 
     maps: Mapping[str, np.ndarray]
-    labels: Sequence[int]
-    confidences: Sequence[float]
+    predictions: Sequence[Prediction]
 
 
-def explanation_picture(
-    images: Sequence[np.ndarray], explanation: Explanation, truth: Sequence[int] | None, names: Sequence[str], title: str
-) -> Picture:
-    """For each image the image itself, with its true class, and each heat map over it, with the class that is explained."""
+def draw_explanation(
+    images: Sequence[np.ndarray],
+    explanation: Explanation,
+    truth: Sequence[int] | None,
+    class_names: Sequence[str],
+    title: str,
+) -> Canvas:
+    """Draw each image with its true class, and beside it with each of its heat maps."""
     check_count("targets", truth, len(images))
     tiles = []
     for index, image in enumerate(images):
         target = None if truth is None else truth[index]
-        guess = Guess(explanation.labels[index], explanation.confidences[index])
-        colour = BLACK if target is None else RIGHT if guess.label == target else WRONG
-        large = zoomed(image, zoom_for(image, TILE))
-        tiles.append(Tile(large, [("input" if target is None else f"truth {name_of(target, names)}", BLACK)]))
-        for maps in explanation.maps.values():
-            tiles.append(Tile(overlay(large, maps[index]), [(guess_text(guess, target, names), colour)]))
-    kinds = ", ".join(explanation.maps)
-    return grid(tiles, f"{title}: {kinds}", per_sample=1 + len(explanation.maps), scale="what counts for the prediction, little to much")
+        prediction = explanation.predictions[index]
+        caption = caption_prediction(prediction, target, class_names)
+        color = prediction_color(prediction, target)
+        pixels = enlarge_or_shrink(image, zoom_to(image, TILE_SIZE))
+        input_caption = "input"
+        if target is not None:
+            input_caption = f"truth {class_name(target, class_names)}"
+        tiles.append(Tile(pixels, [(input_caption, BLACK)]))
+        for heat in explanation.maps.values():
+            tiles.append(Tile(overlay(pixels, heat[index]), [(caption, color)]))
+    return draw_grid(
+        tiles,
+        f"{title}: {', '.join(explanation.maps)}",
+        tiles_per_sample=1 + len(explanation.maps),
+        scale="relevance for the prediction, low to high",
+    )

@@ -1,102 +1,144 @@
-"""Tiles with captions in a grid, below a title and above a legend."""
+"""A grid of images with captions, below a title and above a legend."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from hookline.visual.canvas import Picture, Text, blank, shorten, text_width
-from hookline.visual.colours import BLACK, Colour, heat_colours
+from hookline.visual.canvas import Canvas, Raster, Rectangle, Shape, Text
+from hookline.visual.colors import BLACK, Color, heat_colors
+from hookline.visual.text import shorten, text_width
 
-GAP, EDGE = 8, 10
-TITLE, LINE, SIZE = 26, 16, 11
-LEAST = 96  # width of a tile, so that its caption has room
-LEGEND = 24
+# Lengths in pixels.
+GAP = 8
+MARGIN = 10
+TITLE_HEIGHT = 26
+TITLE_SIZE = 12
+CAPTION_HEIGHT = 16
+CAPTION_SIZE = 11
+MIN_TILE_WIDTH = 96  # leaves room for a caption
 FRAME = 3
+LEGEND_ROW_HEIGHT = 24
+SWATCH = 14
+SCALE_WIDTH = 120
+SCALE_HEIGHT = 12
+
+ColoredText = tuple[str, Color]
 
 
 @dataclass
 class Tile:
-    """An image with lines below it, perhaps texts on it and a frame around it."""
+    """An image with shapes over it, lines of text below it, and perhaps a frame around it."""
 
     pixels: np.ndarray
-    captions: Sequence[tuple[str, Colour]] = ()
-    frame: Colour | None = None
-    texts: Sequence[Text] = field(default_factory=list)
+    captions: Sequence[ColoredText] = ()
+    frame: Color | None = None
+    shapes: Sequence[Shape] = ()
 
 
-def grid(tiles: Sequence[Tile], title: str, *, per_sample: int = 1, legend: Sequence[tuple[str, Colour]] = (), scale: str = "") -> Picture:
-    """All tiles, those of one sample side by side; `scale` names what a bar from cold to hot below stands for."""
-    height = max(tile.pixels.shape[0] for tile in tiles)
-    width = max(LEAST, max(tile.pixels.shape[1] for tile in tiles))
-    lines = max(len(tile.captions) for tile in tiles)
-    columns, rows = _shape(len(tiles) // per_sample, per_sample, height + LINE * lines, width)
-    step_x, step_y = width + GAP, height + LINE * lines + GAP
-    rows_of_legend = _legend_rows(legend, columns * step_x - GAP)
-    bottom = TITLE + rows * step_y
-    picture = blank(bottom + LEGEND * (rows_of_legend + bool(scale)) + 4, columns * step_x - GAP + 2 * EDGE)
-    picture.write(EDGE, TITLE / 2, shorten(title, 12, picture.pixels.shape[1] - 2 * EDGE), 12)
+def draw_grid(
+    tiles: Sequence[Tile],
+    title: str,
+    *,
+    tiles_per_sample: int = 1,
+    legend: Sequence[ColoredText] = (),
+    scale: str = "",
+) -> Canvas:
+    """Draw tiles in rows, those of a sample side by side.
+
+    Args:
+        legend: Names of classes and their colors.
+        scale: What a bar from cold to hot stands for; without it there is no bar.
+    """
+    width = max(MIN_TILE_WIDTH, *(tile.pixels.shape[1] for tile in tiles))
+    height = max(tile.pixels.shape[0] + CAPTION_HEIGHT * len(tile.captions) for tile in tiles)
+    columns = _choose_columns(len(tiles) // tiles_per_sample, tiles_per_sample, height, width)
+    rows = math.ceil(len(tiles) / columns)
+    inner_width = columns * (width + GAP) - GAP
+    legend_rows = _break_legend(legend, inner_width)
+    bottom = TITLE_HEIGHT + rows * (height + GAP)
+    footer_height = LEGEND_ROW_HEIGHT * (len(legend_rows) + bool(scale)) + 4
+    canvas = Canvas(bottom + footer_height, inner_width + 2 * MARGIN)
+    short_title = shorten(title, TITLE_SIZE, inner_width)
+    canvas.add(Text(MARGIN, TITLE_HEIGHT / 2, short_title, TITLE_SIZE))
     for index, tile in enumerate(tiles):
-        _place(picture, tile, EDGE + index % columns * step_x, TITLE + index // columns * step_y, width)
-    _legend(picture, legend, bottom)
+        x = MARGIN + index % columns * (width + GAP)
+        y = TITLE_HEIGHT + index // columns * (height + GAP)
+        _add_tile(canvas, tile, x, y, width)
+    for row in legend_rows:
+        _add_legend_row(canvas, row, bottom)
+        bottom += LEGEND_ROW_HEIGHT
     if scale:
-        _scale(picture, scale, bottom + LEGEND * rows_of_legend)
-    return picture
+        _add_scale(canvas, scale, bottom)
+    return canvas
 
 
-def _shape(samples: int, per_sample: int, height: int, width: int) -> tuple[int, int]:
-    """Columns and rows of tiles that make the picture about as wide as it is high, with few places left empty."""
+def _choose_columns(samples: int, tiles_per_sample: int, height: int, width: int) -> int:
+    """Choose the number of columns: the grid is about square, with few empty cells."""
 
-    def blemish(across: int) -> float:
-        rows = math.ceil(samples / across)
-        return abs(math.log(across * per_sample * width / (rows * height))) + (across * rows - samples) / samples
+    def badness(samples_per_row: int) -> float:
+        rows = math.ceil(samples / samples_per_row)
+        aspect_ratio = samples_per_row * tiles_per_sample * width / (rows * height)
+        empty = samples_per_row * rows - samples
+        return abs(math.log(aspect_ratio)) + empty / samples
 
-    across = min(range(samples, 0, -1), key=blemish)  # of equals the wider one: a title has more room
-    return across * per_sample, math.ceil(samples / across)
+    # Wide grids come first: of two equally good ones the wider has more room for a title.
+    return tiles_per_sample * min(range(samples, 0, -1), key=badness)
 
 
-def _place(picture: Picture, tile: Tile, left: int, top: int, width: int) -> None:
-    height = tile.pixels.shape[0]
-    shift = left + (width - tile.pixels.shape[1]) // 2
-    picture.paste(tile.pixels, shift, top)
+def _add_tile(canvas: Canvas, tile: Tile, x: int, y: int, width: int) -> None:
+    tile_height, tile_width = tile.pixels.shape[:2]
+    left = x + (width - tile_width) // 2
+    canvas.add(Raster(left, y, tile.pixels))
     if tile.frame is not None:
-        picture.outline(shift - FRAME, top - FRAME, shift + tile.pixels.shape[1] + FRAME, top + height + FRAME, tile.frame, FRAME)
-    for text in tile.texts:
-        picture.write(text.x + shift, text.y + top, text.text, text.size, text.colour, text.align)
-    for line, (text_line, colour) in enumerate(tile.captions):
-        y = top + height + LINE * line + LINE / 2 + FRAME
-        picture.write(left + width / 2, y, shorten(text_line, SIZE, width), SIZE, colour, "center")
+        frame_width = tile_width + 2 * FRAME
+        frame_height = tile_height + 2 * FRAME
+        canvas.add(Rectangle(left - FRAME, y - FRAME, frame_width, frame_height, tile.frame, FRAME))
+    canvas.add_moved(tile.shapes, left, y)
+    middle = y + tile_height + FRAME + CAPTION_HEIGHT / 2
+    for caption, color in tile.captions:
+        short = shorten(caption, CAPTION_SIZE, width)
+        canvas.add(Text(x + width / 2, middle, short, CAPTION_SIZE, color, "center"))
+        middle += CAPTION_HEIGHT
 
 
-def _entry_width(name: str) -> int:
-    return 34 + round(text_width(name, SIZE))
-
-
-def _legend_rows(legend: Sequence[tuple[str, Colour]], width: int) -> int:
-    if not legend:
-        return 0
-    rows, x = 1, 0
-    for name, _ in legend:
-        if x and x + _entry_width(name) > width:
-            rows, x = rows + 1, 0
-        x += _entry_width(name)
+def _break_legend(legend: Sequence[ColoredText], width: int) -> list[list[ColoredText]]:
+    """Distribute the entries of a legend over rows of a width."""
+    rows: list[list[ColoredText]] = []
+    free = 0
+    for name, color in legend:
+        needed = _entry_width(name)
+        if not rows or needed > free:
+            rows.append([])
+            free = width
+        rows[-1].append((name, color))
+        free -= needed
     return rows
 
 
-def _legend(picture: Picture, legend: Sequence[tuple[str, Colour]], top: int) -> None:
-    x, width = 0, picture.pixels.shape[1] - 2 * EDGE
-    for name, colour in legend:
-        if x and x + _entry_width(name) > width:
-            x, top = 0, top + LEGEND
-        picture.fill(EDGE + x, top + 4, EDGE + x + 14, top + 18, colour)
-        picture.write(EDGE + x + 19, top + 11, shorten(name, SIZE, width - 20), SIZE)
+def _add_legend_row(canvas: Canvas, row: Sequence[ColoredText], top: int) -> None:
+    x = MARGIN
+    for name, color in row:
+        short = shorten(name, CAPTION_SIZE, canvas.width - 2 * MARGIN - 20)
+        canvas.add(
+            Rectangle(x, top + 4, SWATCH, SWATCH, color),
+            Text(x + SWATCH + 5, top + 11, short, CAPTION_SIZE),
+        )
         x += _entry_width(name)
 
 
-def _scale(picture: Picture, name: str, top: int) -> None:
-    width = min(120, picture.pixels.shape[1] - 2 * EDGE)
-    picture.paste(heat_colours(np.linspace(0, 1, width), "inferno")[None].repeat(12, 0), EDGE, top + 5)
-    picture.write(EDGE + width + 8, top + 11, shorten(name, SIZE, picture.pixels.shape[1] - width - 3 * EDGE), SIZE, BLACK)
+def _entry_width(name: str) -> int:
+    return SWATCH + 20 + round(text_width(name, CAPTION_SIZE))
+
+
+def _add_scale(canvas: Canvas, name: str, top: int) -> None:
+    width = min(SCALE_WIDTH, canvas.width - 2 * MARGIN)
+    colors = heat_colors(np.linspace(0, 1, width), "inferno")
+    short = shorten(name, CAPTION_SIZE, canvas.width - width - 3 * MARGIN)
+    canvas.add(
+        Raster(MARGIN, top + 5, colors[None].repeat(SCALE_HEIGHT, 0)),
+        Text(MARGIN + width + 8, top + 11, short, CAPTION_SIZE, BLACK),
+    )

@@ -1,4 +1,4 @@
-"""Histograms of weights and gradients, one row for each layer."""
+"""A chart of histograms of weights and gradients, one row per layer."""
 
 from __future__ import annotations
 
@@ -6,46 +6,71 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hookline.visual.canvas import Picture, blank, shorten
-from hookline.visual.colours import Colour
+from hookline.visual.bars import select_rows
+from hookline.visual.canvas import Canvas, Rectangle, Text
+from hookline.visual.colors import Color
+from hookline.visual.text import shorten
 
-Values = tuple[np.ndarray, np.ndarray]
+WEIGHT_COLOR = (0, 114, 178)
+GRADIENT_COLOR = (213, 94, 0)
+BASELINE_COLOR = (170, 170, 170)
 
-WEIGHTS, GRADIENTS = (0, 114, 178), (213, 94, 0)
-BINS, BAR = 48, 4  # how many, and the width of each in pixels
-ROW, TOP, NAMES, EDGE = 56, 44, 170, 14
-MAX_ROWS = 16  # of more layers an even choice is shown
+BINS = 48
+MAX_ROWS = 16  # layers in one chart
+
+# Lengths in pixels.
+BIN_WIDTH = 4
+PLOT_WIDTH = BINS * BIN_WIDTH
+PLOT_HEIGHT = 32
+ROW_HEIGHT = 56
+TOP = 44
+NAME_WIDTH = 170
+MARGIN = 14
+WEIGHTS_X = NAME_WIDTH + MARGIN
+GRADIENTS_X = WEIGHTS_X + PLOT_WIDTH + 2 * MARGIN
+TITLE_SIZE = 13
+NAME_SIZE = 11
+TICK_SIZE = 9
 
 
-def histogram_picture(layers: Mapping[str, Values], title: str) -> Picture:
-    """For each layer the distribution of its weights and, beside it, of its gradients, each with its range below."""
-    names = list(layers)
-    if len(names) > MAX_ROWS:
-        names = [names[index] for index in np.linspace(0, len(names) - 1, MAX_ROWS).round().astype(int)]
-    picture = blank(TOP + ROW * len(names) + 8, NAMES + 2 * BINS * BAR + 4 * EDGE)
-    picture.write(EDGE, 14, shorten(title, 13, picture.pixels.shape[1] - 2 * EDGE), 13)
-    columns = ((NAMES + EDGE, "weights", WEIGHTS), (NAMES + BINS * BAR + 3 * EDGE, "gradients", GRADIENTS))
-    for left, heading, colour in columns:
-        picture.write(left, 34, heading, 11, colour)
+def draw_histograms(layers: Mapping[str, tuple[np.ndarray, np.ndarray]], title: str) -> Canvas:
+    """Draw the distributions of the weights and gradients of each layer.
+
+    Args:
+        layers: Weights and gradients by layer.
+    """
+    names = select_rows(list(layers), limit=MAX_ROWS)
+    canvas = Canvas(TOP + ROW_HEIGHT * len(names) + 8, GRADIENTS_X + PLOT_WIDTH + MARGIN)
+    short_title = shorten(title, TITLE_SIZE, canvas.width - 2 * MARGIN)
+    canvas.add(
+        Text(MARGIN, 14, short_title, TITLE_SIZE),
+        Text(WEIGHTS_X, 34, "weights", NAME_SIZE, WEIGHT_COLOR),
+        Text(GRADIENTS_X, 34, "gradients", NAME_SIZE, GRADIENT_COLOR),
+    )
     for row, name in enumerate(names):
-        top = TOP + ROW * row
-        picture.write(NAMES, top + 18, shorten(name, 11, NAMES - EDGE), 11, align="right")
-        for (left, _, colour), values in zip(columns, layers[name], strict=True):
-            _draw(picture, left, top, values, colour)
-    return picture
+        top = TOP + ROW_HEIGHT * row
+        short_name = shorten(name, NAME_SIZE, NAME_WIDTH - MARGIN)
+        canvas.add(Text(NAME_WIDTH, top + 18, short_name, NAME_SIZE, align="right"))
+        weights, gradients = layers[name]
+        _add_histogram(canvas, WEIGHTS_X, top, weights, WEIGHT_COLOR)
+        _add_histogram(canvas, GRADIENTS_X, top, gradients, GRADIENT_COLOR)
+    return canvas
 
 
-def _draw(picture: Picture, left: int, top: int, values: np.ndarray, colour: Colour) -> None:
+def _add_histogram(canvas: Canvas, x: int, y: int, values: np.ndarray, color: Color) -> None:
+    """Add a histogram of the finite values with its range below it."""
     values = values[np.isfinite(values)]
-    bottom, height = top + 34, 32
-    picture.fill(left, bottom, left + BINS * BAR, bottom + 1, (170, 170, 170))
+    baseline = y + PLOT_HEIGHT + 2
+    canvas.add(Rectangle(x, baseline, PLOT_WIDTH, 1, BASELINE_COLOR))
     if not values.size:
-        picture.write(left, bottom + 8, "none", 9)
+        canvas.add(Text(x, baseline + 8, "none", TICK_SIZE))
         return
     counts, edges = np.histogram(values.astype(np.float64), BINS)
-    heights = np.repeat((height * counts / counts.max()).round(), BAR)
-    heights[BAR - 1 :: BAR] = 0  # a gap after each bar
-    bars = np.arange(height)[:, None] >= height - heights
-    picture.pixels[bottom - height : bottom, left : left + BINS * BAR][bars] = colour
-    picture.write(left, bottom + 9, f"{edges[0]:.2g}", 9)
-    picture.write(left + BINS * BAR, bottom + 9, f"{edges[-1]:.2g}", 9, align="right")
+    heights = (PLOT_HEIGHT * counts / counts.max()).round()
+    for index, height in enumerate(heights):
+        left = x + index * BIN_WIDTH
+        canvas.add(Rectangle(left, baseline - height, BIN_WIDTH - 1, height, color))
+    canvas.add(
+        Text(x, baseline + 9, f"{edges[0]:.2g}", TICK_SIZE),
+        Text(x + PLOT_WIDTH, baseline + 9, f"{edges[-1]:.2g}", TICK_SIZE, align="right"),
+    )

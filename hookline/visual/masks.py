@@ -1,4 +1,4 @@
-"""Masks of classes over images."""
+"""Segmentation masks over images."""
 
 from __future__ import annotations
 
@@ -8,102 +8,148 @@ from typing import Any
 
 import numpy as np
 
-from hookline.visual.colours import Colour, colour_of
-from hookline.visual.grid import Tile
-from hookline.visual.images import shape_text, zoom_for, zoomed
+from hookline.visual.classification import class_name, to_probabilities
+from hookline.visual.colors import BLACK, Color, class_color
+from hookline.visual.grid import ColoredText, Tile
+from hookline.visual.images import enlarge_or_shrink, shape_text, zoom_to
 
-TILE = 192
-NONE = -1  # no class at a pixel
+TILE_SIZE = 192  # pixels
+NO_CLASS = -1
+MAX_LABELS = 255  # without class names; 255 usually marks ignored pixels
 
 
 @dataclass(frozen=True)
 class MaskStyle:
-    """How masks look. A class 0 that is called background is left clear."""
+    """Looks of masks. A class 0 with the name `background` stays transparent.
 
-    names: Sequence[str] = ()
-    palette: Sequence[Colour] = ()
+    Args:
+        class_names: Names of the classes; a class without one is shown by its number.
+        palette: Colors of the classes.
+        opacity: Opacity of the colors over the image, from 0 to 1.
+        show_edge: Whether the edges of masks are drawn opaque.
+    """
+
+    class_names: Sequence[str] = ()
+    palette: Sequence[Color] = ()
     opacity: float = 0.5
     show_edge: bool = True
 
-    def is_clear(self, label: int) -> bool:
-        return label == 0 and bool(self.names) and self.names[0].strip("_").lower() == "background"
+    def is_transparent(self, label: int) -> bool:
+        if label != 0 or not self.class_names:
+            return False
+        return self.class_names[0].strip("_").lower() == "background"
 
 
-def mask_tile(image: np.ndarray, mask: np.ndarray, style: MaskStyle, caption: str) -> Tile:
-    """An image [H, W, 3] under the colours of a mask [H, W]."""
-    if mask.shape != image.shape[:2]:
-        mask = _resized(mask, *image.shape[:2])
-    zoom = zoom_for(mask, TILE)
-    pixels = zoomed(image, zoom).astype(np.float32)
-    mask = mask.repeat(int(zoom), 0).repeat(int(zoom), 1) if zoom >= 1 else _resized(mask, *pixels.shape[:2])
-    for label in labels_in([mask], style):
+def make_mask_tile(image: np.ndarray, mask: np.ndarray, style: MaskStyle, caption: str) -> Tile:
+    """Return an image [H, W, 3] under the colors of a mask [H, W]."""
+    pixels = enlarge_or_shrink(image, zoom_to(image, TILE_SIZE)).astype(np.float32)
+    mask = _resize_mask(mask, *pixels.shape[:2])
+    edges = find_edges(mask)
+    for label in visible_labels([mask], style):
         inside = mask == label
-        colour = np.array(colour_of(label, style.palette), dtype=np.float32)
-        grey = pixels[inside].mean(1, keepdims=True)  # so that what is seen is the legend's colour, whatever is below it
-        pixels[inside] = grey * (1 - style.opacity) + colour * style.opacity
+        color = np.array(class_color(label, style.palette), dtype=np.float32)
+        # Blend with gray: the color matches the legend, whatever the colors of the image.
+        gray = pixels[inside].mean(1, keepdims=True)
+        pixels[inside] = gray * (1 - style.opacity) + color * style.opacity
         if style.show_edge:
-            pixels[inside & edges(mask)] = colour
-    return Tile(pixels.round().astype(np.uint8), [(caption, (0, 0, 0))])
+            pixels[inside & edges] = color
+    return Tile(pixels.round().astype(np.uint8), [(caption, BLACK)])
 
 
-def legend_of(masks: Sequence[np.ndarray], style: MaskStyle) -> list[tuple[str, Colour]]:
-    """Names and colours of the classes that are to be seen."""
-    labels = labels_in(masks, style)
-    return [(style.names[label] if label < len(style.names) else str(label), colour_of(label, style.palette)) for label in labels]
+def make_legend(masks: Sequence[np.ndarray], style: MaskStyle) -> list[ColoredText]:
+    """Return names and colors of the visible classes."""
+    legend = []
+    for label in visible_labels(masks, style):
+        legend.append((class_name(label, style.class_names), class_color(label, style.palette)))
+    return legend
 
 
-def labels_in(masks: Sequence[np.ndarray], style: MaskStyle) -> list[int]:
-    """The classes that are drawn: those of the names if there are any (so that 255 for `ignore` is not), never the clear one."""
-    found = sorted({int(label) for mask in masks for label in np.unique(mask)})
-    limit = len(style.names) or 255
-    return [label for label in found if 0 <= label < limit and not style.is_clear(label)]
+def visible_labels(masks: Sequence[np.ndarray], style: MaskStyle) -> list[int]:
+    """Return the classes that are drawn: those with names, or all below 255 if there are none."""
+    limit = len(style.class_names) or MAX_LABELS
+    found: set[int] = set()
+    for mask in masks:
+        found.update(np.unique(mask).tolist())
+    return [
+        label for label in sorted(found) if 0 <= label < limit and not style.is_transparent(label)
+    ]
 
 
-def edges(mask: np.ndarray) -> np.ndarray:
-    """The pixels whose right or lower neighbour, or left or upper one, is of another class."""
-    result = np.zeros(mask.shape, dtype=bool)
-    across, down = mask[:, 1:] != mask[:, :-1], mask[1:] != mask[:-1]
-    result[:, 1:] |= across
-    result[:, :-1] |= across
-    result[1:] |= down
-    result[:-1] |= down
-    return result
+def find_edges(mask: np.ndarray) -> np.ndarray:
+    """Return whether each pixel has a horizontal or vertical neighbor of another class."""
+    edges = np.zeros(mask.shape, dtype=bool)
+    differs_from_left = mask[:, 1:] != mask[:, :-1]
+    edges[:, 1:] |= differs_from_left
+    edges[:, :-1] |= differs_from_left
+    differs_from_upper = mask[1:] != mask[:-1]
+    edges[1:] |= differs_from_upper
+    edges[:-1] |= differs_from_upper
+    return edges
 
 
-def read_masks(value: Any, count: int, what: str) -> list[np.ndarray]:
-    """`count` index maps [H, W] from a batch of index maps, of scores [classes, H, W], or of stacks of binary masks [classes, H, W]."""
+def read_masks(value: Any, count: int, field: str, score_thr: float = 0.0) -> list[np.ndarray]:
+    """Read index maps [H, W].
+
+    Args:
+        value: A batch of index maps, of scores [classes, H, W], or of binary masks [classes, H, W].
+        count: The number of images.
+        field: `targets` or `predictions`, for error messages.
+        score_thr: Pixels whose best class has a lower probability have no class.
+    """
     if value is None:
-        raise ValueError(f"the step gave no {what!r} to draw")
-    if not isinstance(value, (np.ndarray, list)) or (isinstance(value, np.ndarray) and value.ndim not in (3, 4)):
-        got = shape_text(value) if isinstance(value, np.ndarray) else type(value).__name__
-        raise ValueError(f"{what}: expected masks [N, H, W], scores or binary masks [N, classes, H, W], got {got}")
+        raise ValueError(f"the step returned no {field!r} to draw")
+    expected = f"{field}: expected masks [N, H, W], scores or binary masks [N, classes, H, W]"
+    if isinstance(value, np.ndarray):
+        if value.ndim not in (3, 4):
+            raise ValueError(f"{expected}, got {shape_text(value)}")
+    elif not isinstance(value, list):
+        raise ValueError(f"{expected}, got {type(value).__name__}")
     if len(value) < count:
-        raise ValueError(f"{what}: {len(value)} masks for {count} images")
-    return [_index_map(np.asarray(mask), what) for mask in value]
+        raise ValueError(f"{field}: {len(value)} masks for {count} images")
+    return [_to_index_map(np.asarray(mask), field, score_thr) for mask in value]
 
 
-def _index_map(mask: np.ndarray, what: str) -> np.ndarray:
-    if mask.ndim == 2:
-        return np.asarray(mask > 0.5 if mask.dtype.kind == "f" and _between_0_and_1(mask) else mask, dtype=int)
-    if mask.ndim != 3:
-        raise ValueError(f"{what}: expected a mask [H, W] or [classes, H, W], got {shape_text(mask)}")
-    binary = mask.dtype.kind in "biu" or bool(((mask == 0) | (mask == 1)).all())  # also as numbers that a loss wants
-    if mask.shape[0] == 1 and not (binary and mask.max(initial=0) > 1):
-        return np.asarray(mask[0] > (0.5 if binary or _between_0_and_1(mask) else 0.0), dtype=int)  # one score: a class or not
-    if mask.shape[0] == 1:
-        return np.asarray(mask[0], dtype=int)  # an index map with an axis for its channel
-    if binary:
-        numbers = np.arange(len(mask))[:, None, None]
-        return np.asarray(np.where(mask > 0, numbers, NONE).max(0))  # where several overlap, the last one is on top
-    return np.asarray(mask.argmax(0))
+def _to_index_map(mask: np.ndarray, field: str, score_thr: float) -> np.ndarray:
+    if mask.ndim not in (2, 3):
+        raise ValueError(
+            f"{field}: expected a mask [H, W] or [classes, H, W], got {shape_text(mask)}"
+        )
+    is_binary = mask.dtype.kind in "biu" or bool(((mask == 0) | (mask == 1)).all())
+    if mask.ndim == 3 and len(mask) > 1:
+        if is_binary:
+            return _merge_binary_masks(mask)
+        return _most_probable_classes(mask, score_thr)
+    has_channel_axis = mask.ndim == 3
+    if has_channel_axis:
+        mask = mask[0]
+    if mask.dtype.kind != "f":
+        return mask.astype(int)
+    if is_binary or _is_between_0_and_1(mask):
+        return (mask > 0.5).astype(int)
+    if has_channel_axis:
+        return (mask > 0).astype(int)  # scores of one class
+    return mask.astype(int)
 
 
-def _between_0_and_1(values: np.ndarray) -> bool:
+def _merge_binary_masks(masks: np.ndarray) -> np.ndarray:
+    """Merge binary masks [classes, H, W]; where they overlap, the last one is on top."""
+    indices = np.arange(len(masks))[:, None, None]
+    return np.asarray(np.where(masks > 0, indices, NO_CLASS).max(0))
+
+
+def _most_probable_classes(scores: np.ndarray, score_thr: float) -> np.ndarray:
+    labels = np.asarray(scores.argmax(0))
+    probabilities = to_probabilities(scores.reshape(len(scores), -1).T)
+    labels[probabilities.max(1).reshape(labels.shape) < score_thr] = NO_CLASS
+    return labels
+
+
+def _is_between_0_and_1(values: np.ndarray) -> bool:
     return bool(values.size and values.min() >= 0 and values.max() <= 1)
 
 
-def _resized(mask: np.ndarray, height: int, width: int) -> np.ndarray:
-    """The nearest label for each pixel of another size."""
+def _resize_mask(mask: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Resize a mask by taking the nearest label."""
     rows = np.arange(height) * mask.shape[0] // height
     columns = np.arange(width) * mask.shape[1] // width
     return np.asarray(mask[rows[:, None], columns])

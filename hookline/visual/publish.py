@@ -1,4 +1,4 @@
-"""Where pictures go."""
+"""Publication of pictures: as PNG files, in the events, and in a window."""
 
 from __future__ import annotations
 
@@ -19,49 +19,68 @@ FOLDER = "visualizations"
 
 
 @dataclass
-class Moment:
-    """Where in the run a picture belongs, which is behind by the time that it is drawn."""
+class FixedClock:
+    """The step of a picture, which the run has passed by the time the picture is drawn."""
 
     iter: int
     epoch: int
 
 
-class Place:
-    """Where the pictures of a hook go, and the moment that they are of: the iterations counted so far, and `done` more."""
+class PicturePublisher:
+    """Publishes the pictures of a hook at the step of its creation.
 
-    def __init__(self, runner: BaseRunner, hook: BaseHook, folder: str | Path | None = None, save: bool = True, done: int = 0) -> None:
-        self.moment = Moment(runner.iter + done, runner.epoch)
+    Args:
+        folder: Folder of the files; `visualizations/<hook>` in the work directory by default.
+        save: Whether files are written.
+        step: The step that the pictures show; the runner's iteration by default.
+    """
+
+    def __init__(
+        self,
+        runner: BaseRunner,
+        hook: BaseHook,
+        folder: str | Path | None = None,
+        save: bool = True,
+        step: int | None = None,
+    ) -> None:
+        if folder is None:
+            folder = runner.work_dir / FOLDER / file_name(hook.name)
         self._hook = hook.name
-        self._folder = Path(folder) if folder is not None else runner.work_dir / FOLDER / file_name(hook.name)
+        self._folder = Path(folder)
         self._save = save
-        self.events = EventStorage(self.moment)
-        self.events.listeners = runner.events.listeners
+        self._clock = FixedClock(runner.iter if step is None else step, runner.epoch)
+        self._events = EventStorage(self._clock)
+        self._events.listeners = runner.events.listeners
 
     def publish(self, pixels: np.ndarray, name: str = "") -> None:
-        """Save `<folder>/<name>/step_<n>.png` and put the picture into the events as `<hook>/<name>`."""
-        self.events.put_image(f"{self._hook}/{name}" if name else self._hook, pixels)
+        """Save `<folder>/<name>/step_<n>.png`, and record the image as `<hook>/<name>`."""
+        folder = self._folder
+        record_name = self._hook
+        if name:
+            folder = folder / file_name(name)
+            record_name = f"{self._hook}/{name}"
+        self._events.put_image(record_name, pixels)
         if self._save:
-            folder = self._folder / file_name(name) if name else self._folder
-            path = folder / f"step_{self.moment.iter:06d}.png"
-            path.parent.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"step_{self._clock.iter:06d}.png"
             path.write_bytes(to_png(pixels))
 
 
 def open_window(pixels: np.ndarray, title: str) -> None:
-    """Show pixels in the system's viewer of images."""
+    """Show an image in the image viewer of the system."""
     from PIL import Image, ImageShow
 
     if not ImageShow.show(Image.fromarray(pixels), title):
-        raise OSError("no viewer of images was found, so no window can be opened")
+        raise OSError("cannot open a window: the system has no image viewer")
 
 
-def why_no_window(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> str | None:
-    """Why a window cannot be opened; None where it can."""
-    if platform.startswith(("win", "darwin")) or environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"):
-        return None
-    return "there is no display (neither DISPLAY nor WAYLAND_DISPLAY is set)"
+def has_display(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> bool:
+    """Return whether there is a display that a window can be opened on."""
+    if platform.startswith(("win", "darwin")):
+        return True
+    return bool(environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY"))
 
 
 def file_name(text: str) -> str:
-    """A name for a file or folder that stays where it is put, whatever a hook or layer is called."""
+    """Return a safe name for a file or folder; it never leads to another folder."""
     return re.sub(r"[^\w.\-]", "_", text).lstrip(".") or "_"

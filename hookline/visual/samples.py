@@ -1,4 +1,4 @@
-"""What a step had and made, copied so that it can be drawn while training goes on."""
+"""Copies of the inputs, targets and predictions of a step, to be drawn while training continues."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from hookline.batches import INPUT_KEYS, TARGET_KEYS
 from hookline.engine import BaseRunner
-from hookline.engine.step import INPUT_KEYS, TARGET_KEYS
 from hookline.visual.images import channels_last, shape_text
 
 
 class Samples(NamedTuple):
-    """The first samples of a batch, as numpy arrays in the containers they came in."""
+    """The first samples of a batch, as numpy arrays in the containers of the originals."""
 
     inputs: Any
     targets: Any
     predictions: Any
 
     def images(self) -> list[np.ndarray]:
-        """The inputs as images [H, W, C]."""
+        """Return the inputs as images [H, W, C]; raise ValueError if they are something else."""
         inputs = self.inputs
         if not isinstance(inputs, (np.ndarray, list)) or not len(inputs):
             raise ValueError(f"expected a batch of images, got {type(inputs).__name__}")
@@ -31,55 +31,69 @@ class Samples(NamedTuple):
 
 
 def take_samples(runner: BaseRunner, count: int) -> Samples:
-    """Copies of the first `count` inputs, targets and predictions of the current step."""
-    batch, outputs = runner.batch, runner.outputs
-    targets = outputs.get("targets")
+    """Copy the first `count` inputs, targets and predictions of the current step."""
+    targets = runner.outputs.get("targets")
     if targets is None:
-        targets = _part(batch, TARGET_KEYS, 1)
-    return Samples(_first(input_of(batch), count), _first(targets, count), _first(outputs.get("predictions"), count))
+        targets = _find_part(runner.batch, TARGET_KEYS, 1)
+    return Samples(
+        _copy_first(get_inputs(runner.batch), count),
+        _copy_first(targets, count),
+        _copy_first(runner.outputs.get("predictions"), count),
+    )
 
 
-def input_of(batch: Any) -> Any:
-    """The inputs of a batch, None where they cannot be told."""
-    return batch if isinstance(batch, torch.Tensor) else _part(batch, INPUT_KEYS, 0)
+def get_inputs(batch: Any) -> Any:
+    """Return the inputs of a batch, None if they are not found."""
+    if isinstance(batch, torch.Tensor):
+        return batch
+    return _find_part(batch, INPUT_KEYS, 0)
 
 
-def as_array(tensor: torch.Tensor) -> np.ndarray:
-    """A copy as a numpy array."""
+def to_array(tensor: torch.Tensor) -> np.ndarray:
+    """Copy a tensor into a numpy array."""
     tensor = tensor.detach()
     if tensor.is_floating_point():
         tensor = tensor.float()  # numpy has no bfloat16
     return tensor.to("cpu", copy=True).numpy()
 
 
-def class_names_of(runner: BaseRunner, mode: str) -> list[str]:
-    """The names that the data set of `train` or `val` gives its classes."""
+def get_class_names(runner: BaseRunner, mode: str) -> list[str]:
+    """Return the class names of the data set of `train` or `val`, empty if it has none."""
     loader = getattr(runner, f"{mode}_loader", None)
-    loader = next(iter(loader.values()), None) if isinstance(loader, Mapping) else loader
+    if isinstance(loader, Mapping):
+        loader = next(iter(loader.values()), None)
     dataset = getattr(loader, "dataset", None)
-    names = getattr(dataset, "class_names", None) or getattr(dataset, "classes", None) or []
-    return [str(name) for name in names]
+    names = getattr(dataset, "class_names", None) or getattr(dataset, "classes", None)
+    return [str(name) for name in names or ()]
 
 
-def _part(batch: Any, keys: tuple[str, ...], place: int) -> Any:
+def _find_part(batch: Any, keys: tuple[str, ...], index: int) -> Any:
+    """Return a part of a batch by the first key that it has, or by its index."""
     if isinstance(batch, Mapping):
-        return next((batch[key] for key in keys if key in batch), None)
-    return batch[place] if isinstance(batch, (list, tuple)) and len(batch) > place else None
+        for key in keys:
+            if key in batch:
+                return batch[key]
+    elif isinstance(batch, (list, tuple)) and len(batch) > index:
+        return batch[index]
+    return None
 
 
-def _first(value: Any, count: int) -> Any:
+def _copy_first(value: Any, count: int) -> Any:
+    """Copy the first `count` samples of a stacked or listed value."""
     if isinstance(value, torch.Tensor):
-        return as_array(value[:count] if value.ndim else value)
+        return to_array(value[:count] if value.ndim else value)
     if isinstance(value, Mapping):
-        return {key: _first(part, count) for key, part in value.items()}
+        return {key: _copy_first(part, count) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_whole(part) for part in value[:count]]
+        return _copy_all(value[:count])
     return value
 
 
-def _whole(value: Any) -> Any:
+def _copy_all(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return as_array(value)
+        return to_array(value)
     if isinstance(value, Mapping):
-        return {key: _whole(part) for key, part in value.items()}
-    return [_whole(part) for part in value] if isinstance(value, (list, tuple)) else value
+        return {key: _copy_all(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_copy_all(part) for part in value]
+    return value

@@ -1,4 +1,4 @@
-"""Curves of learning rates and momenta over a run, and of the loss over learning rates."""
+"""Figures of learning rates and momenta over a run, and of the loss over the learning rate."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-LOSS_COLOUR, SMOOTH_COLOUR, MARK_COLOUR = "#b8c4ce", "#0072b2", "#c1121f"
+LOSS_COLOR = "#b8c4ce"
+SMOOTHED_COLOR = "#0072b2"
+MARK_COLOR = "#c1121f"
 
 
 def schedule_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], title: str) -> Figure:
-    """One panel for each kind of value (`lr`, `momentum`), one line in it for each parameter group."""
+    """Return a figure with a panel per quantity and a line per parameter group.
+
+    Args:
+        curves: Values by quantity (`lr`, `momentum`) and by parameter group.
+    """
     figure = Figure(figsize=(8, 1 + 2.6 * len(curves)), dpi=100, layout="constrained")
     figure.suptitle(title, fontsize=10, parse_math=False)
-    for number, (kind, lines) in enumerate(curves.items(), start=1):
+    for number, (quantity, lines) in enumerate(curves.items(), start=1):
         axes = figure.add_subplot(len(curves), 1, number)
-        for label, values in lines.items():
-            axes.plot(range(len(values)), values, label=label, linewidth=1.5)
-        axes.set_ylabel(kind, fontsize=9)
+        for group, values in lines.items():
+            axes.plot(range(len(values)), values, label=group, linewidth=1.5)
+        axes.set_ylabel(quantity, fontsize=9)
         axes.grid(alpha=0.3)
         if len(lines) > 1:
             axes.legend(fontsize=8, frameon=False)
@@ -25,14 +31,20 @@ def schedule_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], title: 
     return figure
 
 
-def range_figure(rates: Sequence[float], losses: Sequence[float], smoothed: Sequence[float], suggestion: float | None) -> Figure:
-    """The loss over the learning rate on a logarithmic scale, with the suggested rate marked."""
+def range_figure(
+    rates: Sequence[float],
+    losses: Sequence[float],
+    smoothed: Sequence[float],
+    suggestion: float | None,
+) -> Figure:
+    """Return a figure of the loss over the learning rate, with the suggested rate marked."""
     figure = Figure(figsize=(8, 4), dpi=100, layout="constrained")
     axes = figure.add_subplot()
-    axes.plot(rates, losses, color=LOSS_COLOUR, linewidth=1, label="loss")
-    axes.plot(rates, smoothed, color=SMOOTH_COLOUR, linewidth=2, label="smoothed")
+    axes.plot(rates, losses, color=LOSS_COLOR, linewidth=1, label="loss")
+    axes.plot(rates, smoothed, color=SMOOTHED_COLOR, linewidth=2, label="smoothed")
     if suggestion is not None:
-        axes.axvline(suggestion, color=MARK_COLOUR, linestyle="--", label=f"suggested: {suggestion:.2e}")
+        label = f"suggested: {suggestion:.2e}"
+        axes.axvline(suggestion, color=MARK_COLOR, linestyle="--", label=label)
     axes.set_xscale("log")
     axes.set_xlabel("learning rate", fontsize=9)
     axes.set_ylabel("loss", fontsize=9)

@@ -1,31 +1,37 @@
-"""The hook around a callback or an algorithm of Composer: which of its events come at which site."""
+"""The hook around a callback or algorithm of Composer: which of its events come at which site."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
 from composer.core import Algorithm, Callback, Event
 
-from hookline.compat.composer.state import Result, Results, RunState, targets_and_inputs
-from hookline.compat.foreign import ForeignHook, plain_part
+from hookline.compat.composer.state import Result, RunState, split_batch
+from hookline.compat.foreign import AliasedMetrics, ForeignHook
 from hookline.compat.foreign.state import decode
 from hookline.engine import BaseRunner, Priority
 from hookline.errors import HooklineError
 
-BEGIN = (Event.BATCH_START, Event.BEFORE_TRAIN_BATCH)  # once for all iterations that make an optimizer step
+# Events of a whole optimizer step; the other events of a batch come for each iteration.
+STEP_EVENTS = (Event.BATCH_START, Event.BEFORE_TRAIN_BATCH)
+BEFORE_LOSS = (Event.AFTER_FORWARD, Event.BEFORE_LOSS)
+AFTER_LOSS = (Event.AFTER_LOSS, Event.BEFORE_BACKWARD)
 
 
 class ComposerHook(ForeignHook):
     """Drives a callback or an algorithm with a real State and Logger that all of them share.
 
-    A batch of Composer's is what makes an optimizer step, so BATCH_END comes at `after_optimizer_step`, where gradients are still
-    there. An algorithm that changes the model does so when the run begins, before other hooks see it. One that changes targets
-    between forward and loss has the loss computed anew.
+    A batch of Composer's is an optimizer step, so BATCH_END comes at `after_optimizer_step`, where
+    the gradients still exist. An algorithm that changes the model does so when the run begins,
+    before other hooks see it. If an algorithm changes the targets between the forward pass and the
+    loss, the loss is recomputed.
     """
 
     framework = "composer"
     distributions = ("mosaicml",)
+    expected = "a Callback or an Algorithm of Composer"
     base = Callback
     priority = Priority.HIGHEST
 
@@ -33,10 +39,12 @@ class ComposerHook(ForeignHook):
         "before_train": (Event.AFTER_LOAD, Event.FIT_START),
         "before_train_epoch": (Event.ITERATION_START, Event.EPOCH_START),
         "before_train_iter": (
-            *(Event.BEFORE_DATALOADER, Event.AFTER_DATALOADER, Event.BATCH_START),
-            *(Event.BEFORE_TRAIN_BATCH, Event.BEFORE_FORWARD),
+            Event.BEFORE_DATALOADER,
+            Event.AFTER_DATALOADER,
+            *STEP_EVENTS,
+            Event.BEFORE_FORWARD,
         ),
-        "after_forward": (Event.AFTER_FORWARD, Event.BEFORE_LOSS, Event.AFTER_LOSS, Event.BEFORE_BACKWARD),
+        "after_forward": (*BEFORE_LOSS, *AFTER_LOSS),
         "after_backward": (Event.AFTER_BACKWARD, Event.AFTER_TRAIN_BATCH),
         "after_train_iter": (Event.AFTER_BACKWARD,),
         "after_optimizer_step": (Event.BATCH_END, Event.BATCH_CHECKPOINT),
@@ -51,26 +59,31 @@ class ComposerHook(ForeignHook):
 
     def __init__(self, callback: Any) -> None:
         super().__init__(callback)
-        self._initialised = False
-        self._refused: set[str] = set()
+        self._initialized = False
         self._is_algorithm = isinstance(callback, Algorithm)
-        takes_all = self._is_algorithm or type(callback).run_event is not Callback.run_event
-        self._events = {
-            site: tuple(event for event in events if takes_all or self.has(event.value)) for site, events in self.EVENTS.items()
-        }
-        self._inside = tuple(event for event in self._events["before_train_iter"] if event not in BEGIN)
-        here = self._events["after_forward"]
-        self._before_loss = tuple(event for event in here if event in (Event.AFTER_FORWARD, Event.BEFORE_LOSS))
-        self._after_loss = tuple(event for event in here if event in (Event.AFTER_LOSS, Event.BEFORE_BACKWARD))
+        self._events = {}
+        for site, events in self.EVENTS.items():
+            self._events[site] = self._handled(events)
+        iteration = self._events["before_train_iter"]
+        self._accumulating_events = tuple(event for event in iteration if event not in STEP_EVENTS)
+        self._before_loss = self._handled(BEFORE_LOSS)
+        self._after_loss = self._handled(AFTER_LOSS)
+
+    @classmethod
+    def is_callback(cls, kind: type) -> bool:
+        """Return whether a class is a callback or an algorithm of Composer."""
+        return issubclass(kind, (Algorithm, Callback))
 
     def site_method(self, site: str) -> Callable[..., Any] | None:
-        idle = self._events.get(site) == () and site != "before_train_epoch"  # where batches of the epoch begin to be counted
-        return None if idle else super().site_method(site)
+        # The batches of an epoch are counted from before_train_epoch, with or without events.
+        if self._events.get(site) == () and site != "before_train_epoch":
+            return None
+        return super().site_method(site)
 
     def before_run(self, runner: BaseRunner) -> None:
-        self.state = RunState.of(runner)
-        if not self._initialised:
-            self._initialised = True
+        self.state = RunState.for_runner(runner)
+        if not self._initialized:
+            self._initialized = True
             self._run((Event.INIT, Event.BEFORE_LOAD))
             self.state.check(self)
 
@@ -80,30 +93,38 @@ class ComposerHook(ForeignHook):
         self.state.check(self)
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
-        self.state.train_on()
-        self.state.steps_at_epoch = runner.optimizer_steps - -(-runner.inner_iter // self.state.together)
+        self.state.select_train_data()
+        steps_in_epoch = math.ceil(runner.inner_iter / self.state.accumulated)
+        self.state.steps_at_epoch = runner.optimizer_steps - steps_in_epoch
         self._run(self._events["before_train_epoch"])
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         self.state.batch = runner.batch
-        self._run(self._inside if runner.accumulating else self._events["before_train_iter"])
+        if runner.accumulating:
+            self._run(self._accumulating_events)
+        else:
+            self._run(self._events["before_train_iter"])
         runner.batch = self.state.batch
 
     def after_forward(self, runner: BaseRunner) -> None:
-        state, outputs = self.state, runner.outputs
-        state.batch, state.outputs, state.loss = runner.batch, outputs.get("predictions"), outputs["loss"]
+        state = self.state
+        outputs = runner.outputs
+        state.batch = runner.batch
+        state.outputs = outputs.get("predictions")
+        state.loss = outputs["loss"]
         self._run(self._before_loss)
         if state.batch is not runner.batch:
-            state.loss = self._loss_anew(runner)
+            state.loss = self._recompute_loss(runner)
             runner.batch = state.batch
         self._run(self._after_loss)
-        outputs["loss"], outputs["predictions"] = state.loss, state.outputs
+        outputs["loss"] = state.loss
+        outputs["predictions"] = state.outputs
 
     def after_backward(self, runner: BaseRunner) -> None:
         self._run(self._events["after_backward"])
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        if runner.accumulating:  # `after_backward` comes once for all of them
+        if runner.accumulating:  # after_backward is called once for all accumulated iterations
             self._run(self._events["after_train_iter"])
 
     def after_optimizer_step(self, runner: BaseRunner) -> None:
@@ -116,7 +137,7 @@ class ComposerHook(ForeignHook):
         self._run(self._events["after_epoch"])
 
     def before_val_epoch(self, runner: BaseRunner) -> None:
-        self.state.evaluate_on()
+        self.state.select_eval_data()
         self._run(self._events["before_val_epoch"])
 
     def before_val_iter(self, runner: BaseRunner) -> None:
@@ -128,10 +149,13 @@ class ComposerHook(ForeignHook):
         self._run(self._events["after_val_iter"])
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
-        self.state.evaluate_on()
-        self.state.eval_metrics = {"eval": Results({name: Result(value) for name, value in runner.metrics.items()})}
+        self.state.select_eval_data()
+        results = AliasedMetrics()
+        for name, value in runner.metrics.items():
+            results[name] = Result(value)
+        self.state.eval_metrics = {"eval": results}
         self._run(self._events["after_val_epoch"])
-        self.state.train_on()
+        self.state.select_train_data()
 
     def after_train(self, runner: BaseRunner) -> None:
         if runner.inner_iter == 0:
@@ -144,13 +168,20 @@ class ComposerHook(ForeignHook):
             self.callback.post_close()
 
     def state_dict(self) -> dict[str, Any]:
-        return plain_part(self.callback.state_dict(), self._refuse)
+        return self.plain_state(self.callback.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.callback.load_state_dict(decode(dict(state)))
 
-    def _run(self, events: Any) -> None:
-        state, callback = self.state, self.callback
+    def _handled(self, events: Iterable[Event]) -> tuple[Event, ...]:
+        """Return the events that the callback handles; an algorithm may match any of them."""
+        if self._is_algorithm or type(self.callback).run_event is not Callback.run_event:
+            return tuple(events)
+        return tuple(event for event in events if self.has(event.value))
+
+    def _run(self, events: Iterable[Event]) -> None:
+        state = self.state
+        callback = self.callback
         state._hook = self
         if not self._is_algorithm:
             for event in events:
@@ -160,13 +191,13 @@ class ComposerHook(ForeignHook):
             if callback.match(event, state):
                 callback.apply(event, state, state.logger)
 
-    def _loss_anew(self, runner: BaseRunner) -> Any:
-        """The loss for the targets that an algorithm has put into the batch."""
+    def _recompute_loss(self, runner: BaseRunner) -> Any:
+        """Return the loss for the targets that an algorithm has put into the batch."""
         if runner.loss_fn is None:
-            raise HooklineError(f"{self.name} changes the targets before the loss, and the model computes its loss itself: pass loss_fn=…")
-        return runner.loss_fn(self.state.outputs, targets_and_inputs(self.state.batch)[0])
-
-    def _refuse(self, key: str) -> None:
-        if key not in self._refused:
-            self._refused.add(key)
-            self.warn("%r of its state is neither a tensor nor plain data and is not in the checkpoint", key)
+            raise HooklineError(
+                "changes the targets before the loss is computed, but the model computes its loss "
+                "itself; pass loss_fn",
+                component=self.name,
+            )
+        _, targets = split_batch(self.state.batch)
+        return runner.loss_fn(self.state.outputs, targets)

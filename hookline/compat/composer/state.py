@@ -1,8 +1,9 @@
-"""Composer's State and Logger, kept up to date with a run."""
+"""Composer's State and Logger, updated from a run."""
 
 from __future__ import annotations
 
 import copy
+import math
 import time
 import weakref
 from datetime import timedelta
@@ -14,132 +15,156 @@ from composer.devices import DeviceCPU, DeviceGPU
 from composer.loggers import Logger, LoggerDestination
 from composer.models import ComposerModel
 
-from hookline.compat.foreign.facade import missing
-from hookline.compat.foreign.module import Mode, share_parts
-from hookline.engine import BaseRunner
-from hookline.engine.metrics import find_name
-from hookline.engine.step import unpack
+from hookline.batches import unpack
+from hookline.compat.foreign.facade import missing_attribute
+from hookline.compat.foreign.module import SharedMode, share_parts
+from hookline.compat.foreign.steps import accumulation_steps, count_optimizer_steps
+from hookline.engine import BaseRunner, StopReason
 from hookline.errors import HooklineError
-from hookline.hooks import GradientCumulativeOptimizerHook
 from hookline.optim.schedulers import each_scheduler
 
-_of_runner: weakref.WeakKeyDictionary[BaseRunner, RunState] = weakref.WeakKeyDictionary()
+_run_states: weakref.WeakKeyDictionary[BaseRunner, RunState] = weakref.WeakKeyDictionary()
 
-DATA = ("_dataloader", "_dataloader_label", "_dataloader_len")  # what State.set_dataloader sets
+DATA = ("_dataloader", "_dataloader_label", "_dataloader_len")  # set by State.set_dataloader
 
 
 class RunState(State):  # type: ignore[misc]
-    """A real State. Its clock is read from the run when someone looks; a batch is what makes an optimizer step."""
+    """A real State, whose timestamps are read from the run when they are needed.
+
+    A batch of Composer's is an optimizer step.
+    """
 
     stands_for = "state"
 
     def __init__(self, runner: BaseRunner) -> None:
         self.__dict__["_runner"] = weakref.ref(runner)
-        self.__dict__["_began"] = time.monotonic()
-        self.steps_at_epoch, self.together = 0, _together(runner)
-        self._size = 0  # samples of a batch
-        optimizer = runner.optimizer
+        self.__dict__["_started_at"] = time.monotonic()
+        self.steps_at_epoch = 0  # optimizer steps at the beginning of the epoch
+        self.accumulated = accumulation_steps(runner)
+        self._batch_size = 0  # samples of a full batch
+        optimizers: Any = runner.optimizer
+        if isinstance(optimizers, dict):
+            optimizers = list(optimizers.values())
         super().__init__(
             model=Model(runner),
             rank_zero_seed=runner.seed or 0,
             run_name=runner.work_dir.name or "run",
             device=DeviceGPU() if runner.device.type == "cuda" else DeviceCPU(),
-            max_duration=f"{runner.max_epochs}ep" if runner.iter_limit is None else f"{_steps(runner, runner.iter_limit)}ba",
+            max_duration=_duration(runner),
             train_dataloader=runner.train_loader,
-            optimizers=list(optimizer.values()) if isinstance(optimizer, dict) else optimizer,
+            optimizers=optimizers,
         )
         self.schedulers = list(each_scheduler(runner.scheduler))
-        self.logger = Logger(self, [Events(runner)])
+        self.logger = Logger(self, [EventsDestination(runner)])
         self.begin()
 
     @classmethod
-    def of(cls, runner: BaseRunner) -> RunState:
-        if runner not in _of_runner:
-            _of_runner[runner] = cls(runner)
-        return _of_runner[runner]
+    def for_runner(cls, runner: BaseRunner) -> RunState:
+        """Return the state of a runner; the first call makes it."""
+        if runner not in _run_states:
+            _run_states[runner] = cls(runner)
+        return _run_states[runner]
 
     @property
     def timestamp(self) -> Timestamp:
+        """The progress of the run."""
         runner = self._runner()
-        over = self._epoch_over()
-        return self._moment(runner.epoch + over, runner.optimizer_steps, 0 if over else runner.optimizer_steps - self.steps_at_epoch)
+        steps = runner.optimizer_steps
+        if self._is_epoch_over():
+            return self._make_timestamp(runner.epoch + 1, steps, 0)
+        return self._make_timestamp(runner.epoch, steps, steps - self.steps_at_epoch)
 
     @timestamp.setter
     def timestamp(self, value: Timestamp) -> None:
-        """The run's own clock is the only one."""
+        """Ignore the value: the run counts its progress."""
 
     @property
     def previous_timestamp(self) -> Timestamp | None:
-        """Before the last step, or, when an epoch is over, before it was counted."""
+        """The progress before the last step or, at the end of an epoch, before it was counted."""
         runner = self._runner()
-        steps, inside = runner.optimizer_steps, runner.optimizer_steps - self.steps_at_epoch
+        steps = runner.optimizer_steps
         if not steps:
             return None
-        return (
-            self._moment(runner.epoch, steps, inside) if self._epoch_over() else self._moment(runner.epoch, steps - 1, max(inside - 1, 0))
-        )
+        steps_in_epoch = steps - self.steps_at_epoch
+        if self._is_epoch_over():
+            return self._make_timestamp(runner.epoch, steps, steps_in_epoch)
+        return self._make_timestamp(runner.epoch, steps - 1, max(steps_in_epoch - 1, 0))
 
     @previous_timestamp.setter
     def previous_timestamp(self, value: Timestamp | None) -> None:
-        """As above."""
+        """Ignore the value: the run counts its progress."""
 
-    def _epoch_over(self) -> bool:
-        """Whether the epoch's last batch is done and the epoch not counted yet."""
+    def _is_epoch_over(self) -> bool:
+        """Return whether the epoch's last batch is done and the epoch is not counted yet."""
         runner = self._runner()
         return runner.epoch_length is not None and runner.inner_iter >= runner.epoch_length
 
-    def _moment(self, epoch: int, batch: int, batch_in_epoch: int) -> Timestamp:
-        if self.__dict__.get("_dataloader_label") == "train":  # a batch of an evaluation may be larger, and an epoch's last one smaller
-            self._size = max(self._size, _samples(self._runner().batch) * self.together)
+    def _make_timestamp(self, epoch: int, batch: int, batch_in_epoch: int) -> Timestamp:
+        # The batches of an evaluation may be larger, and the last one of an epoch smaller.
+        if self.__dict__.get("_dataloader_label") == "train":
+            size = _count_samples(self._runner().batch) * self.accumulated
+            self._batch_size = max(self._batch_size, size)
         return Timestamp(
             epoch=epoch,
             batch=batch,
-            sample=batch * self._size,
+            sample=batch * self._batch_size,
             batch_in_epoch=batch_in_epoch,
-            sample_in_epoch=batch_in_epoch * self._size,
-            total_wct=timedelta(seconds=time.monotonic() - self._began),
+            sample_in_epoch=batch_in_epoch * self._batch_size,
+            total_wct=timedelta(seconds=time.monotonic() - self._started_at),
             epoch_wct=timedelta(0),
             batch_wct=timedelta(0),
         )
 
     def stop_training(self) -> None:
-        self._runner().request_stop(f"{self._hook.name} asked to stop")
+        self._runner().request_stop(StopReason("asked to stop", self._hook.name))
 
     def check(self, hook: Any) -> None:
-        """Refuse an algorithm that has replaced what a run cannot replace."""
-        optimizer = self._runner().optimizer
+        """Raise an error if an algorithm has replaced the model or the optimizer."""
         if self.model.__dict__.get("source") is not self._runner().model:
-            raise HooklineError(f"{hook.name} puts another model in the place of the run's, which a run here does not do")
-        if isinstance(optimizer, torch.optim.Optimizer) and (len(self.optimizers) != 1 or self.optimizers[0] is not optimizer):
-            raise HooklineError(f"{hook.name} puts another optimizer in the place of the run's, which a run here does not do")
+            raise HooklineError(
+                "replaces the model of the run, which is not supported",
+                component=hook.name,
+                parameter="model",
+            )
+        optimizer = self._runner().optimizer
+        if not isinstance(optimizer, torch.optim.Optimizer):
+            return
+        if len(self.optimizers) != 1 or self.optimizers[0] is not optimizer:
+            raise HooklineError(
+                "replaces the optimizer of the run, which is not supported",
+                component=hook.name,
+                parameter="optimizer",
+            )
 
     def begin(self) -> None:
-        """A run begins: note how long it and its epochs are, once, for asking costs more than an idle callback may."""
+        """Read the lengths of the run and its epochs, once: reading them at each event is slow."""
         runner = self._runner()
-        self.together = _together(runner)
-        length = -1 if runner.epoch_length is None else -(-runner.epoch_length // self.together)
+        self.accumulated = accumulation_steps(runner)
+        length = -1
+        if runner.epoch_length is not None:
+            length = math.ceil(runner.epoch_length / self.accumulated)
         self.set_dataloader(runner.val_loader, "eval")
-        self._to_evaluate: dict[str, Any] = {name: self.__dict__[name] for name in DATA}
+        self._eval_data: dict[str, Any] = {name: self.__dict__[name] for name in DATA}
         self.set_dataloader(runner.train_loader, "train", length)
-        self._to_train: dict[str, Any] = {name: self.__dict__[name] for name in DATA}
+        self._train_data: dict[str, Any] = {name: self.__dict__[name] for name in DATA}
 
-    def train_on(self) -> None:
-        """Training goes on."""
-        self.__dict__.update(self._to_train)
+    def select_train_data(self) -> None:
+        """Let `state.dataloader` be the training data."""
+        self.__dict__.update(self._train_data)
 
-    def evaluate_on(self) -> None:
-        """An evaluation begins."""
-        self.__dict__.update(self._to_evaluate)
+    def select_eval_data(self) -> None:
+        """Let `state.dataloader` be the validation data."""
+        self.__dict__.update(self._eval_data)
 
     def __getattr__(self, name: str) -> Any:
-        raise missing(self, name)
+        raise missing_attribute(self, name)
 
 
 class Model(ComposerModel):  # type: ignore[misc]
-    """The run's model as Composer's algorithms expect it: with a `loss` of outputs and a batch."""
+    """The run's model as a ComposerModel, with a `loss` of outputs and a batch."""
 
     stands_for = "state.model"
-    training = Mode()
+    training = SharedMode()
 
     def __init__(self, runner: BaseRunner, source: torch.nn.Module | None = None) -> None:
         super().__init__()
@@ -150,13 +175,18 @@ class Model(ComposerModel):  # type: ignore[misc]
         return Model(self._runner(), copy.deepcopy(self.source, memo))
 
     def forward(self, batch: Any) -> Any:
-        return self.source(targets_and_inputs(batch)[1])
+        inputs, _ = split_batch(batch)
+        return self.source(inputs)
 
     def loss(self, outputs: Any, batch: Any, *args: Any, **kwargs: Any) -> Any:
         runner = self._runner()
         if runner is None or runner.loss_fn is None:
-            raise HooklineError("a callback or algorithm of Composer wants to compute the loss, and the run has no loss_fn: pass loss_fn=…")
-        return runner.loss_fn(outputs, targets_and_inputs(batch)[0], **kwargs)
+            raise HooklineError(
+                "a callback or algorithm of Composer computes the loss, but the run has no "
+                "loss_fn; pass loss_fn"
+            )
+        _, targets = split_batch(batch)
+        return runner.loss_fn(outputs, targets, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -165,18 +195,22 @@ class Model(ComposerModel):  # type: ignore[misc]
             source = self.__dict__.get("source")
             if source is not None and hasattr(source, name):
                 return getattr(source, name)
-            if "_runner" in self.__dict__:  # whose callback asks is known to the state
-                self.__dict__["_hook"] = RunState.of(self._runner()).__dict__.get("_hook")
-            raise missing(self, name) from None
+            if "_runner" in self.__dict__:  # the state knows which callback is running
+                state = RunState.for_runner(self._runner())
+                self.__dict__["_hook"] = state.__dict__.get("_hook")
+            raise missing_attribute(self, name) from None
 
 
-def targets_and_inputs(batch: Any) -> tuple[Any, Any]:
-    inputs, targets = batch if isinstance(batch, (list, tuple)) and len(batch) == 2 else unpack(batch)
-    return targets, inputs
+def split_batch(batch: Any) -> tuple[Any, Any]:
+    """Return inputs and targets of a batch."""
+    if isinstance(batch, (list, tuple)) and len(batch) == 2:
+        inputs, targets = batch
+        return inputs, targets
+    return unpack(batch)
 
 
 class Result:
-    """A metric that was computed already."""
+    """A metric with a known value."""
 
     def __init__(self, value: float) -> None:
         self._value = value
@@ -185,45 +219,34 @@ class Result:
         return torch.tensor(self._value)
 
 
-class Results(dict[str, Result]):
-    """Results by any of a metric's names (`accuracy`, `val_acc`, …)."""
-
-    def __missing__(self, name: str) -> Result:
-        found = find_name(name, self.keys())
-        if found is None:
-            raise KeyError(name)
-        return self[found]
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and find_name(name, self.keys()) is not None
-
-
-class Events(LoggerDestination):  # type: ignore[misc]
-    """Records what callbacks log in the run's events, from where our writers take it."""
+class EventsDestination(LoggerDestination):  # type: ignore[misc]
+    """Records the metrics that callbacks log in the run's events."""
 
     def __init__(self, runner: BaseRunner) -> None:
         self._runner = weakref.ref(runner)
 
     def log_metrics(self, metrics: dict[str, Any], step: int | None = None) -> None:
         runner = self._runner()
-        if runner is not None:
-            numbers = {name: float(value) for name, value in metrics.items() if isinstance(value, (int, float, torch.Tensor))}
-            runner.events.put_scalars(numbers, smoothing_hint=False)
+        if runner is None:
+            return
+        numbers = {}
+        for name, value in metrics.items():
+            if isinstance(value, (int, float, torch.Tensor)):
+                numbers[name] = float(value)
+        runner.events.put_scalars(numbers, smoothing_hint=False)
 
 
-def _samples(batch: Any) -> int:
-    part = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
+def _count_samples(batch: Any) -> int:
+    part = batch
+    if isinstance(batch, (list, tuple)) and batch:
+        part = batch[0]
     if isinstance(part, dict):
         part = next(iter(part.values()), None)
     return len(part) if isinstance(part, torch.Tensor) and part.ndim else 1
 
 
-def _together(runner: BaseRunner) -> int:
-    """How many iterations make an optimizer step."""
-    return next((hook.cumulative_iters for hook in runner.hooks if isinstance(hook, GradientCumulativeOptimizerHook)), 1)
-
-
-def _steps(runner: BaseRunner, iters: int) -> int:
-    """How many optimizer steps so many iterations make; an epoch, and the run, ends with a step."""
-    together, length = _together(runner), runner.epoch_length or iters
-    return iters // length * -(-length // together) + -(-(iters % length) // together)
+def _duration(runner: BaseRunner) -> str:
+    """Return the length of the run in Composer's notation."""
+    if runner.loop.iter_limit is None:
+        return f"{runner.max_epochs}ep"
+    return f"{count_optimizer_steps(runner, runner.loop.iter_limit)}ba"

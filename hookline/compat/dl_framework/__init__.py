@@ -1,4 +1,4 @@
-"""The interface of `dl_framework`: `trainers.BaseTrainer`, `utils.load_config`, `hooks.BaseHook`, `hooks.registry.HookRegistry`."""
+"""The interface of `dl_framework`: trainer, hooks with their registry, and `load_config`."""
 
 from hookline.compat.missing import not_covered
 

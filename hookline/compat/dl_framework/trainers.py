@@ -1,4 +1,4 @@
-"""`BaseTrainer(config)`: a runner with the services that hooks of `dl_framework` ask for."""
+"""`BaseTrainer`: a runner with the services of `dl_framework`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hookline.compat.dl_framework.visualizer import Visualizer
 from hookline.compat.missing import not_covered
 from hookline.config import build, load_config
 from hookline.engine import BaseHook, BaseRunner, Metrics, state
-from hookline.engine.registration import HookOrConfig
+from hookline.engine.manager import HookOrConfig
 from hookline.hooks import CheckpointHook
 from hookline.runner import Runner
 
@@ -20,26 +20,33 @@ Config = Mapping[str, Any] | str | os.PathLike[str]
 
 
 class BaseTrainer(Runner):
-    """Builds model, data, optimizer and hooks from a config (or its file); `train()` trains.
+    """Builds the model, the data, the optimizer and the hooks from a config or its file.
 
-    Besides what every runner offers (`trainer`, `config`, `model`, `train_loader`, `val_loader`, `optimizer`, `scheduler`,
-    `device`, `logger`, `experiment_dir`) its services are `checkpoints_dir`, `logs_dir`, `visualization_dir` and
-    `visualizer`. The `metrics` of an epoch have its mean training loss as `train_loss`.
+    It has the services of every runner (`trainer`, `config`, `model`, `train_loader`, `val_loader`,
+    `optimizer`, `scheduler`, `device`, `logger`, `experiment_dir`) and `checkpoints_dir`,
+    `logs_dir`, `visualization_dir` and `visualizer`. The `metrics` of an epoch include its mean
+    training loss as `train_loss`.
     """
 
     def __init__(self, config: Config) -> None:
-        super().__init__(**build(config if isinstance(config, Mapping) else load_config(config)))
-        self.register_hook(EpochMetricsHook(), priority="LOWEST" if self.hook_order == "nested" else "HIGHEST")
-        saver = next((hook for hook in self.hooks if isinstance(hook, CheckpointHook)), None)
-        if saver is not None and saver.out_dir is not None:
-            self.register_service("checkpoints_dir", Path(saver.out_dir))
+        if not isinstance(config, Mapping):
+            config = load_config(config)
+        super().__init__(**build(config))
+        # It must be the first hook of after_epoch, where the others read the metrics.
+        priority = "LOWEST" if self.sites.order == "nested" else "HIGHEST"
+        self.register_hook(EpochMetricsHook(), priority=priority)
+        for hook in self.hooks:
+            if isinstance(hook, CheckpointHook) and hook.out_dir is not None:
+                self.register_service("checkpoints_dir", Path(hook.out_dir))
+                break
 
     @classmethod
     def from_config(cls, config: Config, overrides: Sequence[str] = ()) -> BaseTrainer:
         return cls(load_config(config, overrides))
 
     def register_hooks(self, hooks: Iterable[HookOrConfig]) -> None:
-        if "visualizer" not in vars(self.services):  # the hooks of the config come next, and may ask for these by name
+        # The hooks of the config may name these services as arguments, so they come first.
+        if self.get_service("visualizer") is None:
             self.register_service("checkpoints_dir", self.work_dir)
             self.register_service("logs_dir", self.work_dir)
             self.register_service("visualization_dir", self.work_dir / "visualizations")
@@ -55,15 +62,16 @@ class BaseTrainer(Runner):
 
 @dataclass
 class EpochMetricsHook(BaseHook):
-    """Keep in `metrics` what was measured in the epoch alone, and its mean training loss; the first hook of `after_epoch`."""
+    """Restricts `metrics` to the results of the epoch, and adds its mean training loss."""
 
     total: Any = state(0.0)
     count: int = state(0)
 
     def before_epoch(self, runner: BaseRunner) -> None:
-        if runner.inner_iter == 0:  # else the run was resumed in the middle of the epoch
+        if runner.inner_iter == 0:  # not resumed in the middle of the epoch
             runner.metrics = Metrics()
-            self.total, self.count = 0.0, 0
+            self.total = 0.0
+            self.count = 0
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         self.total = self.total + runner.outputs["loss"].detach()

@@ -1,4 +1,4 @@
-"""Loading a config; the same keys mean the same as everywhere in Hookline."""
+"""`load_config`, which reads the same keys as everywhere in Hookline."""
 
 from hookline.compat.missing import not_covered
 from hookline.config import load_config

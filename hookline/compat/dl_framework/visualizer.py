@@ -8,9 +8,9 @@ from hookline.events import EventStorage
 
 
 class Visualizer:
-    """Records into a run's events by the names of TensorBoard's writer.
+    """Records into a run's events, with the methods of TensorBoard's writer.
 
-    What is recorded belongs to the moment of the run at which it is recorded; `global_step` is there because callers pass it.
+    Values are recorded at the current iteration of the run; `global_step` is accepted and ignored.
     """
 
     def __init__(self, events: EventStorage) -> None:

@@ -1,8 +1,16 @@
-"""What the wrappers of other frameworks' callbacks have in common."""
+"""Shared parts of the adapters that run callbacks of other frameworks."""
 
 from hookline.compat.foreign.facade import Facade, MissingAttribute
 from hookline.compat.foreign.files import Files
 from hookline.compat.foreign.hook import ForeignHook
-from hookline.compat.foreign.state import ChangedAttributes, plain_part
+from hookline.compat.foreign.metrics import AliasedMetrics
+from hookline.compat.foreign.state import ChangedAttributes
 
-__all__ = ["ChangedAttributes", "Facade", "Files", "ForeignHook", "MissingAttribute", "plain_part"]
+__all__ = [
+    "AliasedMetrics",
+    "ChangedAttributes",
+    "Facade",
+    "Files",
+    "ForeignHook",
+    "MissingAttribute",
+]

@@ -1,4 +1,4 @@
-"""Stand-ins for the objects that a foreign callback is handed."""
+"""Stand-ins for the objects that a framework passes to its callbacks."""
 
 from __future__ import annotations
 
@@ -11,27 +11,35 @@ if TYPE_CHECKING:
 
 
 class MissingAttribute(HooklineError, AttributeError):
-    """A callback asked for something that the object which stands in for its framework's does not have."""
+    """A callback reads an attribute that the stand-in for a framework's object lacks."""
 
 
 class Facade:
-    """Stands in for an object of another framework, for one callback: a missing attribute is an error that says whose it is."""
+    """A stand-in for an object of another framework, made for one callback.
 
-    stands_for: ClassVar[str] = ""  # what the framework calls the object: `trainer`, `state`
+    Reading an attribute that it lacks raises an error that names the callback.
+    """
+
+    stands_for: ClassVar[str] = ""  # the framework's name for the object: `trainer`, `state`
 
     def __init__(self, hook: ForeignHook) -> None:
         self._hook = hook
 
     def __getattr__(self, name: str) -> Any:
-        raise missing(self, name)
+        raise missing_attribute(self, name)
 
 
-def missing(facade: Any, name: str) -> AttributeError:
-    """The error for an attribute that a facade lacks; `hasattr` and `getattr` with a default work as they should."""
+def missing_attribute(facade: Any, name: str) -> AttributeError:
+    """Return the error for an attribute that a facade lacks.
+
+    It is an AttributeError, so that `hasattr` and `getattr` with a default work.
+    """
     hook = facade.__dict__.get("_hook")
     if hook is None or (name.startswith("__") and name.endswith("__")):
         return AttributeError(name)
+    callback = type(hook.callback).__name__
     return MissingAttribute(
-        f"{type(hook.callback).__name__} asks for `{facade.stands_for}.{name}` of {hook.framework} {hook.version()}, for which "
-        f"Hookline has no stand-in: this callback cannot run here, or not with these options (docs/foreign-callbacks.md)"
+        f"{callback} asks for `{facade.stands_for}.{name}` of {hook.framework} {hook.version()}, "
+        "for which Hookline has no stand-in: the callback cannot run here, or not with these "
+        "options (docs/foreign-callbacks.md)"
     )

@@ -1,4 +1,4 @@
-"""Files that a foreign callback wants written or removed: done at the seam, in its order, each replaced in one step."""
+"""Write and remove the files of a foreign callback at the next seam."""
 
 from __future__ import annotations
 
@@ -8,42 +8,62 @@ from typing import TYPE_CHECKING, Any
 
 from hookline.checkpoint import write_checkpoint
 from hookline.engine import BaseRunner
-from hookline.engine.seams import save
 
 if TYPE_CHECKING:
     from hookline.compat.foreign.hook import ForeignHook
 
-Content = Callable[[dict[str, Any]], dict[str, Any]]  # what of a checkpoint goes into a file
-Fill = Callable[[Path, dict[str, Any]], object]  # writes a checkpoint to a path in a format of its own
+Checkpoint = dict[str, Any]
+Select = Callable[[Checkpoint], Checkpoint]  # returns the content of a file
+Write = Callable[[Path, Checkpoint], object]  # writes it in the format of a framework
 
 
 class Files:
-    """What one callback asked for since the last seam. A removal waits for the saves before it: no good file goes too early."""
+    """The file operations that one callback requested since the last seam.
+
+    They keep their order: a file is removed only after the files requested before it are written.
+    """
 
     def __init__(self, hook: ForeignHook) -> None:
         self._hook = hook
-        self._asked: list[Callable[[dict[str, Any]], object]] = []
+        self._operations: list[Callable[[Checkpoint], object]] = []
 
-    def save(self, path: str | Path, content: Content, fill: Fill | None = None) -> None:
-        """Have a checkpoint written to a path at the next seam: in torch's format, or by `fill`."""
-        write = fill or (lambda path, checkpoint: write_checkpoint(checkpoint, path))
-        self._ask(lambda checkpoint: write(Path(path), content(checkpoint)))
+    def save(self, path: str | Path, select: Select, write: Write | None = None) -> None:
+        """Write a checkpoint to a path at the next seam.
+
+        Args:
+            path: The file, which is replaced in one step.
+            select: Returns the content of the file from a checkpoint.
+            write: Writes the content; in torch's format by default.
+        """
+        target = Path(path)
+
+        def write_file(checkpoint: Checkpoint) -> None:
+            content = select(checkpoint)
+            if write is None:
+                write_checkpoint(content, target)
+            else:
+                write(target, content)
+
+        self._request(write_file)
 
     def remove(self, path: str | Path) -> None:
-        """Have a file removed, after what was asked for before."""
-        self._ask(lambda checkpoint: Path(path).unlink(missing_ok=True))
+        """Remove a file at the next seam, after the operations requested before."""
+        self._request(lambda checkpoint: Path(path).unlink(missing_ok=True))
 
     def settle(self, runner: BaseRunner) -> None:
-        """Do at once what no seam will come for any more."""
-        if self._asked:
-            save(runner, [self._do])
+        """Perform the pending operations now, because no seam follows."""
+        if self._operations:
+            runner.checkpointer.pass_next_to(self._perform)
+            runner.checkpointer.save()
 
-    def _ask(self, operation: Callable[[dict[str, Any]], object]) -> None:
-        self._asked.append(operation)
-        self._hook.runner.request_save(write=self._do)
+    def _request(self, operation: Callable[[Checkpoint], object]) -> None:
+        self._operations.append(operation)
+        self._hook.runner.request_save(write=self._perform)
 
-    def _do(self, checkpoint: dict[str, Any]) -> None:
-        asked, self._asked = self._asked, []
-        if self._hook.runner.is_main:
-            for operation in asked:
-                operation(checkpoint)
+    def _perform(self, checkpoint: Checkpoint) -> None:
+        operations = self._operations
+        self._operations = []
+        if not self._hook.runner.is_main:
+            return
+        for operation in operations:
+            operation(checkpoint)

@@ -1,4 +1,4 @@
-"""A model under another class: what a framework expects a model to be, made of the parts of the run's own."""
+"""Give the run's model the class that a framework expects of a model."""
 
 from __future__ import annotations
 
@@ -10,15 +10,22 @@ SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set")
 
 
 def share_parts(facade: Any, source: torch.nn.Module) -> None:
-    """Let a module have the same parameters, buffers and layers as another one, now and later, under the same names."""
-    own = facade.__dict__  # past torch's __setattr__, which would make the model a layer of itself
-    own["source"] = source
+    """Let a module use the parameters, buffers and layers of another one, under the same names.
+
+    They share the dicts, so that later changes show in both.
+    """
+    # Bypass torch's __setattr__, which would register the model as a layer of itself.
+    attributes = facade.__dict__
+    attributes["source"] = source
     for name in SHARED:
-        own[name] = source.__dict__[name]
+        attributes[name] = source.__dict__[name]
 
 
-class Mode:
-    """`training` of a facade: the mode of its source. A data descriptor, so that it comes before the instance's own value."""
+class SharedMode:
+    """`training` of a facade: the mode of its source.
+
+    A data descriptor, so that it takes precedence over the value in the instance's dict.
+    """
 
     def __get__(self, facade: Any, owner: Any = None) -> Any:
         if facade is None:

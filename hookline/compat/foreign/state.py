@@ -1,4 +1,4 @@
-"""The state of a foreign callback as plain values, so that it can go into a checkpoint."""
+"""The state of a foreign callback as plain values that a checkpoint can hold."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from hookline.checkpoint import check_plain
 from hookline.errors import ConfigError
 
 ARRAY = "__array__"  # the only key of a dict that stands for a numpy array
+NUMERIC_KINDS = "biufc"  # dtypes of numpy that torch has too
 
 
-def plain_part(state: Mapping[str, Any], refuse: Callable[[str], object]) -> dict[str, Any]:
-    """What of a state can be stored: tensors, plain values and numpy arrays; `refuse(key)` is told of all else."""
-    kept = {}
+def select_plain(state: Mapping[str, Any], reject: Callable[[str], object]) -> dict[str, Any]:
+    """Return the tensors, plain values and arrays of a state; call `reject` with other keys."""
+    selected = {}
     for key, value in state.items():
         try:
-            kept[key] = check_plain({"value": encode(value)})["value"]
+            selected[key] = check_plain({"value": encode(value)})["value"]
         except ConfigError:
-            refuse(str(key))
-    return kept
+            reject(str(key))
+    return selected
 
 
 def encode(value: Any) -> Any:
-    """A value with its numpy arrays as tensors, marked so that `decode` finds them."""
-    if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
-        return {ARRAY: torch.from_numpy(value.copy())} if value.dtype.kind in "biufc" else value
+    """Return a value with its numpy arrays as tensors, marked for `decode`."""
+    if type(value) is np.ndarray and value.dtype.kind in NUMERIC_KINDS:
+        return {ARRAY: torch.from_numpy(value.copy())}
     if type(value) is dict:
         return {key: encode(item) for key, item in value.items()}
     if type(value) in (list, tuple):
@@ -37,45 +39,61 @@ def encode(value: Any) -> Any:
 
 
 def decode(value: Any) -> Any:
-    """What `encode` was given; nothing of it is shared with the checkpoint."""
+    """Return the value that `encode` was called with, as a copy."""
     if isinstance(value, dict):
-        return value[ARRAY].numpy().copy() if list(value) == [ARRAY] else {key: decode(item) for key, item in value.items()}
+        if list(value) == [ARRAY]:
+            return value[ARRAY].numpy().copy()
+        return {key: decode(item) for key, item in value.items()}
     if type(value) in (list, tuple):
         return type(value)(decode(item) for item in value)
     return copy.deepcopy(value)
 
 
 class ChangedAttributes:
-    """The state of a callback whose framework keeps none: its attributes that differ from what they were when it was wrapped.
+    """The state of a callback whose framework stores none: its attributes that have changed.
 
-    What the user configured is not among them, so that a resumed run may be configured differently.
+    They are compared with their values at the time of wrapping. The configuration of a callback
+    does not change, so it is not stored, and a resumed run may be configured differently.
+
+    Args:
+        callback: The callback.
+        without: Attributes that are never stored.
     """
 
     def __init__(self, callback: Any, without: tuple[str, ...] = ()) -> None:
-        self._callback, self._without = callback, without
-        self._before = self._plain(lambda name: None)
+        self._callback = callback
+        self._without = without
+        self._initial = self._plain_attributes()
 
-    def collect(self, refuse: Callable[[str], object]) -> dict[str, Any]:
-        return {
-            name: value for name, value in self._plain(refuse).items() if name not in self._before or not _same(value, self._before[name])
-        }
+    def collect(self) -> dict[str, Any]:
+        """Return the changed attributes; those that are not plain values are left out."""
+        changed = {}
+        for name, value in self._plain_attributes().items():
+            if name not in self._initial or not _equal(value, self._initial[name]):
+                changed[name] = value
+        return changed
 
     def restore(self, state: Mapping[str, Any]) -> None:
+        """Set the attributes that `collect` returned."""
         for name, value in state.items():
             setattr(self._callback, name, decode(value))
 
-    def _plain(self, refuse: Callable[[str], object]) -> dict[str, Any]:
-        values = {name: value for name, value in vars(self._callback).items() if name not in self._without and not callable(value)}
-        return copy.deepcopy(plain_part(values, refuse))
+    def _plain_attributes(self) -> dict[str, Any]:
+        values = {}
+        for name, value in vars(self._callback).items():
+            if name not in self._without and not callable(value):
+                values[name] = value
+        return copy.deepcopy(select_plain(values, lambda name: None))
 
 
-def _same(one: Any, other: Any) -> bool:
+def _equal(one: Any, other: Any) -> bool:
     if type(one) is not type(other):
         return False
     if isinstance(one, torch.Tensor):
         return torch.equal(one, other)
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(_equal(one[key], other[key]) for key in one)
     if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
+        same_length = len(one) == len(other)
+        return same_length and all(_equal(a, b) for a, b in zip(one, other, strict=True))
     return bool(one == other)

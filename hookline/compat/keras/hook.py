@@ -7,42 +7,40 @@ from typing import Any, ClassVar
 
 import keras
 
-from hookline.compat.foreign import ChangedAttributes, ForeignHook
-from hookline.compat.foreign.losses import MeanLoss
+from hookline.compat.foreign import AliasedMetrics, ChangedAttributes, ForeignHook
+from hookline.compat.foreign.losses import RunningLoss
 from hookline.compat.keras.model import Model
-from hookline.engine import BaseRunner, Metrics
-from hookline.engine.metrics import find_name
+from hookline.engine import BaseRunner
+from hookline.metrics.results import find_name
 
-BATCH_END = ("on_train_batch_end", "on_batch_end")  # the second is what the first calls
+BATCH_END = ("on_train_batch_end", "on_batch_end")  # the first one calls the second
+# `_model` and `params` are set for each run, and Keras changes the sign of `min_delta`.
+NOT_STATE = ("_model", "params", "min_delta")
 
 
-class Logs(dict[str, float]):
-    """What is told of an epoch, with the results of its validation by any of their names; `loss` is always that of the training."""
+class Logs(AliasedMetrics):
+    """The values of an epoch, with the results of its validation by any of their names.
 
-    def __missing__(self, name: str) -> float:
-        found = self._find(name)
-        if found is None:
-            raise KeyError(name)
-        return self[found]
+    `loss` is always the training loss.
+    """
 
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._find(name) is not None
-
-    def get(self, name: str, default: Any = None) -> Any:
-        found = self._find(name)
-        return default if found is None else self[found]
-
-    def _find(self, name: str) -> str | None:
-        return name if super().__contains__(name) else find_name(name, (key for key in self if key.startswith("val_")))
+    def find(self, name: str) -> str | None:
+        """Return the key of a value; only results of a validation have several names."""
+        if dict.__contains__(self, name):
+            return name
+        return find_name(name, [key for key in self if key.startswith("val_")])
 
 
 class KerasHook(ForeignHook):
-    """Drives a callback with a stand-in for `model`. `logs` have the mean `loss` of the epoch so far, and after it the results
-    of its validation as `val_…`.
+    """Drives a callback with a stand-in for `model`.
+
+    `logs` hold the mean `loss` of the epoch so far, and after the epoch the results of its
+    validation as `val_…`.
     """
 
     framework = "keras"
     distributions = ("keras",)
+    expected = "an instance of keras.callbacks.Callback"
     base = keras.callbacks.Callback
     calls: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "before_train": ("on_train_begin",),
@@ -63,24 +61,27 @@ class KerasHook(ForeignHook):
     def __init__(self, callback: Any) -> None:
         super().__init__(callback)
         self.model = Model(self)
-        self._loss = MeanLoss()
-        self._changed = ChangedAttributes(callback, without=("_model", "params", "min_delta"))  # Keras turns the sign of min_delta
-        self._wants_batches = any(self.has(method) for method in BATCH_END)
+        self._loss = RunningLoss()
+        self._changed = ChangedAttributes(callback, without=NOT_STATE)
+        self._wants_batches = self.has_any(*BATCH_END)
         self._logs = Logs()
-        self._metrics: Any = None  # as they were when the epoch began
+        self._metrics_at_start: Any = None  # the metrics at the beginning of the epoch
 
     def before_run(self, runner: BaseRunner) -> None:
         self.model.stop_training = False
-        self.callback.set_params({"verbose": 1, "epochs": runner.max_epochs or 1, "steps": runner.epoch_length})
+        self.callback.set_params(
+            {"verbose": 1, "epochs": runner.max_epochs or 1, "steps": runner.epoch_length}
+        )
         self.callback.set_model(self.model)
 
     def before_train(self, runner: BaseRunner) -> None:
         self.callback.on_train_begin({})
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
-        self._wants_batches = any(self.has(method) for method in BATCH_END)  # some set their methods when the training begins
-        self._metrics = runner.metrics
-        if runner.inner_iter == 0:  # else the run was resumed in the middle of the epoch
+        # Some callbacks set their methods when the training begins.
+        self._wants_batches = self.has_any(*BATCH_END)
+        self._metrics_at_start = runner.metrics
+        if runner.inner_iter == 0:  # not resumed in the middle of the epoch
             self._loss.reset()
         self.callback.on_epoch_begin(runner.epoch, {})
 
@@ -89,14 +90,17 @@ class KerasHook(ForeignHook):
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         if self._wants_batches:
-            self.callback.on_train_batch_end(runner.batch_idx, {"loss": self._loss.add_and_tell(runner.outputs)})
+            loss = self._loss.add_and_compute(runner.outputs)
+            self.callback.on_train_batch_end(runner.batch_idx, {"loss": loss})
         else:
             self._loss.add(runner.outputs)
 
     def after_epoch(self, runner: BaseRunner) -> None:
-        measured = {} if runner.metrics is self._metrics else runner.metrics  # validated in this epoch, or not
-        results = {name if name.startswith("val_") else f"val_{name}": value for name, value in measured.items()}
-        self._logs = Logs({"loss": self._loss.value(), **results})
+        self._logs = Logs({"loss": self._loss.compute()})
+        was_validated = runner.metrics is not self._metrics_at_start
+        if was_validated:
+            for name, value in runner.metrics.items():
+                self._logs[f"val_{name.removeprefix('val_')}"] = value
         self.callback.on_epoch_end(runner.epoch, Logs(self._logs))
 
     def before_val(self, runner: BaseRunner) -> None:
@@ -109,17 +113,25 @@ class KerasHook(ForeignHook):
         self.callback.on_test_batch_end(runner.batch_idx, {"loss": float(runner.outputs["loss"])})
 
     def after_val(self, runner: BaseRunner) -> None:
-        self.callback.on_test_end(Metrics({name.removeprefix("val_"): value for name, value in runner.metrics.items()}))
+        results = AliasedMetrics()
+        for name, value in runner.metrics.items():
+            results[name.removeprefix("val_")] = value
+        self.callback.on_test_end(results)
 
-    before_test, before_test_iter, after_test_iter, after_test = before_val, before_val_iter, after_val_iter, after_val
+    before_test = before_val
+    before_test_iter = before_val_iter
+    after_test_iter = after_val_iter
+    after_test = after_val
 
     def after_train(self, runner: BaseRunner) -> None:
         self.callback.on_train_end(Logs(self._logs))
         self.settle_files(runner)
 
     def state_dict(self) -> dict[str, Any]:
-        kept = {"attributes": self._changed.collect(lambda name: None), "loss": self._loss.state()}  # files and bars are made anew
-        return kept if kept["attributes"] or self._loss.started else {}
+        attributes = self._changed.collect()
+        if not attributes and not self._loss.started:
+            return {}
+        return {"attributes": attributes, "loss": self._loss.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._changed.restore(state["attributes"])

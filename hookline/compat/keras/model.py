@@ -10,17 +10,21 @@ import torch
 from keras.src.trainers.compile_utils import MetricsList
 
 from hookline.compat.foreign import Facade
-from hookline.engine.metrics import better_when
+from hookline.engine import StopReason
 from hookline.errors import HooklineError
+from hookline.metrics.direction import infer_direction
 
 if TYPE_CHECKING:
     from hookline.compat.keras.hook import KerasHook
 
-GROUP = "state_dict"  # under which an HDF5 file has the weights, by their names
+GROUP = "state_dict"  # the group of an HDF5 file that holds the weights by name
 
 
 class Model(Facade):
-    """What of a Keras model the run can answer; requests become requests of ours: stop and save."""
+    """The attributes of a Keras model that a run can provide.
+
+    Requests to stop and to save are passed on to the runner.
+    """
 
     stands_for = "model"
     _hook: KerasHook
@@ -40,24 +44,26 @@ class Model(Facade):
     def stop_training(self, wanted: bool) -> None:
         self._stop = wanted
         if wanted:
-            self._hook.runner.request_stop(f"{self._hook.name} asked to stop")
+            self._hook.runner.request_stop(StopReason("asked to stop", self._hook.name))
 
     @property
     def metrics(self) -> list[Any]:
-        """By which a callback tells whether more of a metric is better."""
-        named = [_Named(name, self._hook) for name in self._hook.runner.metric_objects]
-        return [MetricsList(named)] if named else []
+        """The metrics, whose direction callbacks look up here."""
+        metrics = [_MetricInfo(name, self._hook) for name in self._hook.runner.evaluation.metrics]
+        return [MetricsList(metrics)] if metrics else []
 
     def get_weights(self) -> list[Any]:
-        return [value.detach().cpu().numpy().copy() for value in self._hook.runner.model.state_dict().values()]
+        weights = self._hook.runner.model.state_dict().values()
+        return [value.detach().cpu().numpy().copy() for value in weights]
 
     def set_weights(self, weights: list[Any]) -> None:
+        targets = self._hook.runner.model.state_dict().values()
         with torch.no_grad():
-            for target, value in zip(self._hook.runner.model.state_dict().values(), weights, strict=True):
+            for target, value in zip(targets, weights, strict=True):
                 target.copy_(torch.as_tensor(value))
 
     def save_weights(self, filepath: Any, overwrite: bool = True) -> None:
-        """An HDF5 file with the weights by their names."""
+        """Write the weights by name to an HDF5 file."""
         self._hook.files.save(filepath, lambda checkpoint: checkpoint["state_dict"], _write_hdf5)
 
     def load_weights(self, filepath: Any, **options: Any) -> None:
@@ -68,16 +74,22 @@ class Model(Facade):
         self._hook.runner.model.load_state_dict(weights)
 
     def save(self, filepath: Any, overwrite: bool = True, **options: Any) -> None:
-        """A checkpoint of ours under the name that was asked for; a torch model cannot be saved as a Keras one."""
+        """Write a checkpoint of Hookline's: Keras' format cannot hold a torch model."""
         self._hook.files.save(filepath, lambda checkpoint: checkpoint)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "_initial_epoch":
-            raise HooklineError(f"{self._hook.name} wants to move the run to epoch {value}: a run here resumes with resume='auto'")
+            raise HooklineError(
+                f"cannot move the run to epoch {value}; resume it with resume='auto'",
+                component=self._hook.name,
+                parameter=name,
+            )
         super().__setattr__(name, value)
 
 
 class Optimizer(Facade):
+    """The attributes of a Keras optimizer that a torch optimizer can provide."""
+
     stands_for = "model.optimizer"
     built = True
 
@@ -85,7 +97,11 @@ class Optimizer(Facade):
     def _optimizer(self) -> torch.optim.Optimizer:
         optimizer = self._hook.runner.optimizer
         if not isinstance(optimizer, torch.optim.Optimizer):
-            raise HooklineError(f"{self._hook.name} works on one optimizer, the run has {'none' if optimizer is None else 'several'}")
+            found = "none" if optimizer is None else "several"
+            raise HooklineError(
+                f"needs a run with one optimizer, and this run has {found}",
+                component=self._hook.name,
+            )
         return optimizer
 
     @property
@@ -104,15 +120,15 @@ class Optimizer(Facade):
         return self._hook.runner.optimizer_steps
 
 
-class _Named(Facade):
-    """A metric's name and direction."""
+class _MetricInfo(Facade):
+    """The name and the direction of a metric."""
 
     stands_for = "metric"
 
     def __init__(self, name: str, hook: KerasHook) -> None:
         super().__init__(hook)
         self.name = name
-        direction = better_when(name)
+        direction = infer_direction(name)
         if direction is not None:
             self._direction = "up" if direction == "greater" else "down"
 

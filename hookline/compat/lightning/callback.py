@@ -1,4 +1,4 @@
-"""Our hooks in Lightning's Trainer."""
+"""Hooks of Hookline in Lightning's Trainer."""
 
 from __future__ import annotations
 
@@ -7,57 +7,74 @@ from typing import Any
 
 from lightning.pytorch import Callback
 
-from hookline.driving import Drive
+from hookline.driver import Drive
 from hookline.engine import BaseRunner
-from hookline.engine.length import both_lengths
-from hookline.engine.registration import HookOrConfig
+from hookline.engine.manager import HookOrConfig
 
 
 class HooklineCallback(Callback):  # type: ignore[misc]
-    """`Trainer(callbacks=[HooklineCallback([EMAHook(), …])])`: the hooks run as in a Runner, with the Trainer's loop.
+    """A callback that runs hooks in the Trainer's loop, as a Runner does.
 
-    `runner` is what they see. Its metrics are those that the module logs, and a hook's wish to stop becomes `trainer.should_stop`.
-    What hooks keep (their state, an average of the weights) goes into the Trainer's checkpoints. Files of hooks go to `work_dir`,
-    by default below the Trainer's folder. The Trainer steps and validates: hooks that do that (OptimizerHook, EvalHook, schedules)
-    are not for here.
+    Hooks see `runner`, with the metrics that the module logs. A request to stop becomes
+    `trainer.should_stop`. The state of hooks goes into the Trainer's checkpoints.
+
+    The Trainer steps the optimizer and decides when to validate, so hooks that do this
+    (OptimizerHook, EvalHook) are refused.
+
+    Args:
+        hooks: Hooks or their configs.
+        work_dir: The directory for files of hooks; `hookline` in the Trainer's root by default.
+
+    Example:
+        trainer = Trainer(callbacks=[HooklineCallback([EMAHook(), CheckpointHook()])])
     """
 
     def __init__(self, hooks: Iterable[HookOrConfig], work_dir: Any = None) -> None:
         self.hooks = list(hooks)
         self.work_dir = work_dir
         self.runner: BaseRunner = None  # type: ignore[assignment]  # made when the fit begins
-        self._loaded: dict[str, Any] | None = None
+        self._resume_state: dict[str, Any] | None = None
         self._in_epoch = False
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        length = trainer.num_training_batches if isinstance(trainer.num_training_batches, int) else None
-        end: dict[str, Any] = _end_of(trainer, length)
-        self.runner = runner = BaseRunner(
+        length = trainer.num_training_batches
+        if not isinstance(length, int):
+            length = None  # infinite
+        optimizer = trainer.optimizers[0] if len(trainer.optimizers) == 1 else None
+        self.runner = BaseRunner(
             pl_module,
-            optimizer=trainer.optimizers[0] if len(trainer.optimizers) == 1 else None,
+            optimizer=optimizer,
             hooks=self.hooks,
-            **end,
             work_dir=self.work_dir or f"{trainer.default_root_dir}/hookline",
             device=pl_module.device,
+            **_run_length(trainer, length),
         )
-        runner.epoch_length = length
-        runner.max_epochs, runner.max_iters = both_lengths(end.get("max_epochs"), end.get("max_iters"), length)
-        kept, self._loaded = self._loaded, None
-        self._drive = Drive(runner, signals=False, validated=bool(trainer.enable_validation), kept=kept)
+        self.runner.epoch_length = length
+        self.runner.loop.update_length()
+        state, self._resume_state = self._resume_state, None
+        self._drive = Drive(
+            self.runner,
+            handle_signals=False,
+            owner_validates=bool(trainer.enable_validation),
+            resume_state=state,
+        )
         self._drive.__enter__()
-        self._drive.watch_optimizer(before=False)  # its steps begin before the backward pass, which is a part of them there
+        # Lightning's step begins before the backward pass: on_before_optimizer_step comes after it.
+        self._drive.follow_optimizer(before=False)
         self._in_epoch = False
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
         runner = self.runner
         runner.epoch = trainer.current_epoch
-        if runner.inner_iter == runner.epoch_length:  # saved after its last batch, and for Lightning that epoch is over
-            runner.inner_iter = 0
+        if runner.inner_iter == runner.epoch_length:
+            runner.inner_iter = 0  # saved after the last batch: to Lightning that epoch is over
         self._in_epoch = True
         self._drive.begin_epoch()
 
-    def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        if not self._in_epoch:  # it does not tell of the epoch in whose middle it was resumed
+    def on_train_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if not self._in_epoch:  # Lightning does not report an epoch that it resumes in the middle
             self.on_train_epoch_start(trainer, pl_module)
         self._drive.begin_batch(batch)
 
@@ -67,31 +84,47 @@ class HooklineCallback(Callback):  # type: ignore[misc]
     def on_before_optimizer_step(self, trainer: Any, pl_module: Any, optimizer: Any) -> None:
         self._drive.after_backward()
 
-    def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        last = bool(trainer.is_last_batch)
-        going_on = self._drive.end_batch(last=last)
-        if last:
-            self._drive.end_training_part()
-        self._stop(trainer, going_on)
+    def on_train_batch_end(
+        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        is_last = bool(trainer.is_last_batch)
+        should_continue = self._drive.end_batch(last=is_last)
+        if is_last:
+            self._drive.end_train_epoch()
+        self._stop_unless(should_continue, trainer)
 
     def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-        if self._fits(trainer):
+        if self._is_in_fit(trainer):
             self._drive.begin_validation()
 
-    def on_validation_batch_end(
-        self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
+    def on_validation_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, dataloader_idx: int = 0
     ) -> None:
-        if self._fits(trainer):
+        if self._is_in_fit(trainer):
+            self.runner.call_hook("before_val_iter", batch_idx=batch_idx, batch=batch)
+
+    def on_validation_batch_end(
+        self,
+        trainer: Any,
+        pl_module: Any,
+        outputs: Any,
+        batch: Any,
+        batch_idx: int,
+        dataloader_idx: int = 0,
+    ) -> None:
+        if self._is_in_fit(trainer):
+            self.runner.outputs = outputs if isinstance(outputs, dict) else {}
             self.runner.call_hook("after_val_iter", batch_idx=batch_idx, batch=batch)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        if self._fits(trainer):
+        if self._is_in_fit(trainer):
             self._drive.end_validation(trainer.callback_metrics)
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        if self._in_epoch:  # resumed at the end of an epoch, it tells of that end once more
+        # Resumed after the last batch of an epoch, Lightning reports the end of that epoch again.
+        if self._in_epoch:
             self._in_epoch = False
-            self._stop(trainer, self._drive.end_epoch(training_part=False))
+            self._stop_unless(self._drive.end_epoch(train_epoch_ended=True), trainer)
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         self._drive.__exit__(None, None, None)
@@ -101,29 +134,37 @@ class HooklineCallback(Callback):  # type: ignore[misc]
             self._drive.__exit__(type(exception), exception, exception.__traceback__)
 
     def state_dict(self) -> dict[str, Any]:
-        return {} if self.runner is None else self._drive.keep()
+        return {} if self.runner is None else self._drive.state_dict()
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._loaded = state_dict
+        self._resume_state = state_dict
 
-    def _fits(self, trainer: Any) -> bool:
-        """Whether this is a validation inside of a fit, and not the trial run before it."""
+    def _is_in_fit(self, trainer: Any) -> bool:
+        """Return whether a validation is a part of `fit`, and not the sanity check before it."""
         return self.runner is not None and self.runner.running and not trainer.sanity_checking
 
-    def _stop(self, trainer: Any, going_on: bool) -> None:
-        if not going_on:
+    def _stop_unless(self, should_continue: bool, trainer: Any) -> None:
+        if not should_continue:
             trainer.should_stop = True
 
 
-def _end_of(trainer: Any, length: int | None) -> dict[str, int]:
-    """When the Trainer ends, as a runner's `max_epochs` or `max_iters`: iterations are batches, and its steps the optimizer's."""
-    epochs = trainer.max_epochs if trainer.max_epochs is not None and trainer.max_epochs > 0 else None
-    found = {} if epochs is None else {"max_epochs": epochs}
+def _run_length(trainer: Any, epoch_length: int | None) -> dict[str, Any]:
+    """Return the length of a fit as `max_epochs` or `max_iters` of a runner.
+
+    The Trainer counts steps of the optimizer; a runner counts batches.
+    """
+    max_epochs = trainer.max_epochs
+    in_epochs: dict[str, Any] = {}
+    if max_epochs is not None and max_epochs > 0:
+        in_epochs = {"max_epochs": max_epochs}
     if trainer.max_steps <= 0:
-        return found
-    together = trainer.accumulate_grad_batches
-    if length is None:
-        return found or {"max_iters": trainer.max_steps * together}
-    groups = -(-length // together)  # the last one of an epoch may be smaller
-    iters = trainer.max_steps // groups * length + min(trainer.max_steps % groups * together, length)
-    return {"max_iters": iters} if epochs is None or iters < epochs * length else found
+        return in_epochs
+    per_step = trainer.accumulate_grad_batches
+    if epoch_length is None:
+        return in_epochs or {"max_iters": trainer.max_steps * per_step}
+    steps_per_epoch = -(-epoch_length // per_step)  # the last step of an epoch may have less
+    epochs, steps = divmod(trainer.max_steps, steps_per_epoch)
+    max_iters = epochs * epoch_length + min(steps * per_step, epoch_length)
+    if in_epochs and max_iters >= max_epochs * epoch_length:
+        return in_epochs
+    return {"max_iters": max_iters}

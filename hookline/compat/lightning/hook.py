@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from hookline.compat.foreign import ForeignHook, plain_part
+from hookline.compat.foreign import ForeignHook
 from hookline.compat.foreign.state import decode
+from hookline.compat.lightning.classes import find_package, load_classes
 from hookline.compat.lightning.module import make_module
-from hookline.compat.lightning.names import Names, package_of
 from hookline.compat.lightning.trainer import Trainer
 from hookline.engine import BaseRunner
 from hookline.engine.evaluation import named_loaders
 
-names_of = functools.lru_cache(Names)
-
-STAGES = {"train": "fit", "val": "validate", "test": "test"}  # Lightning's names of what is run
+STAGES = {"train": "fit", "val": "validate", "test": "test"}  # Lightning's names of the modes
 
 
 class LightningHook(ForeignHook):
     """Drives a callback with a stand-in for `trainer`, and the run's model as `pl_module`.
 
-    Lightning validates inside of a training epoch, so `on_train_epoch_end` comes at `after_epoch`, after the validation.
+    Lightning validates inside a training epoch, so `on_train_epoch_end` is called at `after_epoch`,
+    after the validation.
     """
 
     framework = "lightning"
     distributions = ("lightning", "pytorch-lightning")
+    expected = "an instance of Lightning's Callback"
     calls: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "before_train": ("on_fit_start", "on_train_start"),
         "before_train_epoch": ("on_train_epoch_start",),
@@ -44,20 +43,27 @@ class LightningHook(ForeignHook):
         "after_test_epoch": ("on_test_epoch_end",),
         "before_save_checkpoint": ("on_save_checkpoint",),
         "after_load_checkpoint": ("on_load_checkpoint",),
+        "after_epoch": ("on_train_epoch_start", "on_train_epoch_end"),
+        "after_train": ("on_train_epoch_end", "on_train_end"),
         "after_run": ("on_fit_end",),
         "on_exception": ("on_exception",),
     }
 
     def __init__(self, callback: Any) -> None:
         super().__init__(callback)
-        self.names = names_of(package_of(type(callback)) or "lightning.pytorch")
-        self.base = self.names.callback  # type: ignore[misc]  # there are two packages, and so two of them
+        self.classes = load_classes(find_package(type(callback)) or "lightning.pytorch")
+        self.base = self.classes.callback
         self.trainer = Trainer(self)
         self.module: Any = None
-        self._refused: set[str] = set()
-        self._stage: str | None = None  # what is run, as Lightning calls it
-        self._several = False  # whether an evaluation is over several loaders
-        self._passes = [-1, -1]  # over how many loaders an evaluation has begun to go, before and after a batch
+        self._stage: str | None = None  # Lightning's name of the run's mode
+        self._has_several_loaders = False  # of the evaluation
+        # The index of the evaluation's loader, at the sites before and after a batch.
+        self._loader_index = {"before": -1, "after": -1}
+
+    @classmethod
+    def is_callback(cls, kind: type) -> bool:
+        """Return whether a class is derived from the Callback of one of Lightning's packages."""
+        return find_package(kind) is not None
 
     def before_run(self, runner: BaseRunner) -> None:
         if self.module is None or self.module.source is not runner.model:
@@ -72,12 +78,14 @@ class LightningHook(ForeignHook):
         self.callback.on_train_start(self.trainer, self.module)
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
-        self.trainer.stepped = runner.optimizer_steps
+        self.trainer.steps_before_batch = runner.optimizer_steps
         self.callback.on_train_epoch_start(self.trainer, self.module)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        self.trainer.stepped = runner.optimizer_steps
-        self.callback.on_train_batch_start(self.trainer, self.module, runner.batch, runner.batch_idx)
+        self.trainer.steps_before_batch = runner.optimizer_steps
+        self.callback.on_train_batch_start(
+            self.trainer, self.module, runner.batch, runner.batch_idx
+        )
 
     def after_forward(self, runner: BaseRunner) -> None:
         if not runner.accumulating:
@@ -89,13 +97,19 @@ class LightningHook(ForeignHook):
         self.callback.on_before_optimizer_step(self.trainer, self.module, runner.optimizer)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        if runner.accumulating:  # `after_backward` comes once for all of them
+        steps = runner.optimizer_steps
+        if runner.accumulating:
+            # The site after_backward is called once for all accumulated iterations.
             self.callback.on_after_backward(self.trainer, self.module)
-        self.trainer.stepped = runner.optimizer_steps if runner.accumulating else runner.optimizer_steps - 1
-        self.callback.on_train_batch_end(self.trainer, self.module, runner.outputs, runner.batch, runner.batch_idx)
+        else:
+            steps -= 1
+        self.trainer.steps_before_batch = steps
+        self.callback.on_train_batch_end(
+            self.trainer, self.module, runner.outputs, runner.batch, runner.batch_idx
+        )
 
     def after_epoch(self, runner: BaseRunner) -> None:
-        self.trainer.stepped = runner.optimizer_steps
+        self.trainer.steps_before_batch = runner.optimizer_steps
         self.callback.on_train_epoch_end(self.trainer, self.module)
         self.trainer.step_added_schedulers()
 
@@ -107,18 +121,22 @@ class LightningHook(ForeignHook):
         self.callback.on_validation_epoch_start(self.trainer, self.module)
 
     def before_val_iter(self, runner: BaseRunner) -> None:
-        self.callback.on_validation_batch_start(self.trainer, self.module, runner.batch, *self._place(0))
+        self.callback.on_validation_batch_start(
+            self.trainer, self.module, runner.batch, *self._batch_position("before")
+        )
 
     def after_val_iter(self, runner: BaseRunner) -> None:
-        self.trainer.evaluated += 1
-        self.callback.on_validation_batch_end(self.trainer, self.module, runner.outputs, runner.batch, *self._place(1))
+        self.trainer.evaluated_batches += 1
+        self.callback.on_validation_batch_end(
+            self.trainer, self.module, runner.outputs, runner.batch, *self._batch_position("after")
+        )
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
         self.callback.on_validation_epoch_end(self.trainer, self.module)
 
     def after_val(self, runner: BaseRunner) -> None:
         self.callback.on_validation_end(self.trainer, self.module)
-        self.trainer.leave()
+        self.trainer.leave_evaluation()
 
     def before_test(self, runner: BaseRunner) -> None:
         self._begin_evaluation(runner.test_loader, "TESTING")
@@ -128,30 +146,34 @@ class LightningHook(ForeignHook):
         self.callback.on_test_epoch_start(self.trainer, self.module)
 
     def before_test_iter(self, runner: BaseRunner) -> None:
-        self.callback.on_test_batch_start(self.trainer, self.module, runner.batch, *self._place(0))
+        self.callback.on_test_batch_start(
+            self.trainer, self.module, runner.batch, *self._batch_position("before")
+        )
 
     def after_test_iter(self, runner: BaseRunner) -> None:
-        self.trainer.evaluated += 1
-        self.callback.on_test_batch_end(self.trainer, self.module, runner.outputs, runner.batch, *self._place(1))
+        self.trainer.evaluated_batches += 1
+        self.callback.on_test_batch_end(
+            self.trainer, self.module, runner.outputs, runner.batch, *self._batch_position("after")
+        )
 
     def after_test_epoch(self, runner: BaseRunner) -> None:
         self.callback.on_test_epoch_end(self.trainer, self.module)
 
     def after_test(self, runner: BaseRunner) -> None:
         self.callback.on_test_end(self.trainer, self.module)
-        self.trainer.leave()
+        self.trainer.leave_evaluation()
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None
         before = dict(runner.checkpoint)
         self.callback.on_save_checkpoint(self.trainer, self.module, runner.checkpoint)
-        added = {key: value for key, value in runner.checkpoint.items() if before.get(key) is not value}
-        kept = plain_part(added, self._refuse)
+        added = {}
+        for key, value in runner.checkpoint.items():
+            if before.get(key) is not value:
+                added[key] = value
         for key in added:
-            if key in kept:
-                runner.checkpoint[key] = kept[key]
-            else:
-                runner.checkpoint.pop(key)
+            del runner.checkpoint[key]
+        runner.checkpoint.update(self.plain_state(added))
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         self.callback.on_load_checkpoint(self.trainer, self.module, runner.checkpoint)
@@ -170,37 +192,30 @@ class LightningHook(ForeignHook):
             self.settle_files(runner)
 
     def cleanup(self, runner: BaseRunner) -> None:
-        if runner.exception is None and self._stage is not None:  # Lightning tears nothing down after a failure either
+        # Lightning does not call `teardown` after a failure either.
+        if runner.exception is None and self._stage is not None:
             self.callback.teardown(self.trainer, self.module, self._stage)
             self.settle_files(runner)
 
-    def site_method(self, site: str) -> Callable[..., Any] | None:
-        if site == "after_epoch" and not self.has("on_train_epoch_end") and not self.has("on_train_epoch_start"):
-            return None
-        if site == "after_train" and not self.has("on_train_end") and not self.has("on_train_epoch_end"):
-            return None
-        return super().site_method(site)
-
     def state_dict(self) -> dict[str, Any]:
-        return plain_part(self.callback.state_dict(), self._refuse)
+        return self.plain_state(self.callback.state_dict())
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.callback.load_state_dict(decode(dict(state)))
 
-    def _begin_evaluation(self, loader: Any, running: str) -> None:
-        self._passes = [-1, -1]
-        self._several = len(named_loaders(loader)) > 1
-        self.trainer.enter(running)
+    def _begin_evaluation(self, loader: Any, running_stage: str) -> None:
+        self._loader_index = {"before": -1, "after": -1}
+        self._has_several_loaders = len(named_loaders(loader)) > 1
+        self.trainer.enter(running_stage)
 
-    def _place(self, side: int) -> tuple[int, ...]:
-        """`batch_idx`, and of several loaders `dataloader_idx`: each loader's batches count from 0."""
-        index = self.runner.batch_idx
-        if not self._several:
-            return (index,)
-        self._passes[side] += index == 0
-        return index, self._passes[side]
+    def _batch_position(self, side: str) -> tuple[int, ...]:
+        """Return `batch_idx`, and `dataloader_idx` if there are several loaders.
 
-    def _refuse(self, key: str) -> None:
-        if key not in self._refused:
-            self._refused.add(key)
-            self.warn("%r of its state is neither a tensor nor plain data and is not in the checkpoint", key)
+        The batches of each loader count from 0.
+        """
+        batch_idx = self.runner.batch_idx
+        if not self._has_several_loaders:
+            return (batch_idx,)
+        if batch_idx == 0:
+            self._loader_index[side] += 1
+        return batch_idx, self._loader_index[side]

@@ -1,4 +1,4 @@
-"""Stand-ins for the parts of Lightning's Trainer that callbacks reach into."""
+"""Stand-ins for the parts of Lightning's Trainer that callbacks access."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Part(Facade):
-    """A stand-in for an object that the trainer has."""
+    """A stand-in for an attribute of the trainer."""
 
     def __init__(self, trainer: Trainer) -> None:
         super().__init__(trainer._hook)
@@ -22,6 +22,8 @@ class Part(Facade):
 
 
 class Strategy(Part):
+    """The strategy of a run with one process; collective operations of several are refused."""
+
     stands_for = "trainer.strategy"
 
     @property
@@ -47,29 +49,34 @@ class Strategy(Part):
         return self._trainer.world_size
 
     def broadcast(self, value: Any, src: int = 0) -> Any:
-        self._alone("broadcast")
+        self._require_one_process("broadcast")
         return value
 
     def reduce(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        self._alone("reduce")
+        self._require_one_process("reduce")
         return value
 
     def reduce_boolean_decision(self, decision: bool, all: bool = True) -> bool:
-        self._alone("reduce_boolean_decision")
+        self._require_one_process("reduce_boolean_decision")
         return decision
 
     def barrier(self, name: str | None = None) -> None:
-        self._alone("barrier")
+        self._require_one_process("barrier")
 
     def remove_checkpoint(self, filepath: Any) -> None:
         self._hook.files.remove(filepath)
 
-    def _alone(self, name: str) -> None:
+    def _require_one_process(self, name: str) -> None:
         if self._trainer.world_size > 1:
-            raise HooklineError(f"{self._hook.name}: trainer.strategy.{name} over several processes is not available here")
+            raise HooklineError(
+                f"trainer.strategy.{name} is not available with several processes",
+                component=self._hook.name,
+            )
 
 
 class FitLoop(Part):
+    """The loop of the training, whose length is fixed."""
+
     stands_for = "trainer.fit_loop"
 
     def __init__(self, trainer: Trainer) -> None:
@@ -95,11 +102,19 @@ class FitLoop(Part):
     @_skip_backward.setter
     def _skip_backward(self, wanted: bool) -> None:
         if wanted:
-            raise HooklineError(f"{self._hook.name} wants a pass without backward, which Hookline's loop does not have; use PreciseBNHook")
+            raise HooklineError(
+                "cannot skip the backward pass of a training iteration; use PreciseBNHook",
+                component=self._hook.name,
+            )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in ("max_epochs", "max_batches"):
-            raise HooklineError(f"{self._hook.name} wants to change {name} of the run, which is fixed here")
+            raise HooklineError(
+                f"cannot change {name!r}: the length of a run is fixed",
+                component=self._hook.name,
+                parameter=name,
+                value=value,
+            )
         super().__setattr__(name, value)
 
     def _should_accumulate(self) -> bool:
@@ -107,11 +122,13 @@ class FitLoop(Part):
 
 
 class EpochLoop(Part):
+    """The loop over the batches of a training epoch."""
+
     stands_for = "trainer.fit_loop.epoch_loop"
 
     @property
     def _batches_that_stepped(self) -> int:
-        return self._trainer.stepped
+        return self._trainer.steps_before_batch
 
     @property
     def global_step(self) -> int:
@@ -130,11 +147,15 @@ class EpochLoop(Part):
         return EvaluationLoop(self._trainer)
 
     def _should_check_val_epoch(self) -> bool:
-        every = self._trainer.check_val_every_n_epoch
-        return self._trainer.enable_validation and (every is None or (self._trainer.current_epoch + 1) % every == 0)
+        if not self._trainer.enable_validation:
+            return False
+        interval = self._trainer.check_val_every_n_epoch
+        return interval is None or (self._trainer.current_epoch + 1) % interval == 0
 
 
 class BatchProgress(Part):
+    """The counters of batches: those of the training, or of an evaluation while it runs."""
+
     stands_for = "batch_progress"
 
     @property
@@ -149,10 +170,14 @@ class BatchProgress(Part):
 
     @property
     def ready(self) -> int:
-        return self._trainer.evaluated if self._trainer.evaluating else self._trainer._runner.iter + 1
+        if self._trainer.evaluating:
+            return self._trainer.evaluated_batches
+        return self._trainer._runner.iter + 1
 
 
 class EvaluationLoop(Part):
+    """The loop of a validation or test."""
+
     stands_for = "trainer._evaluation_loop"
 
     @property
@@ -165,12 +190,16 @@ class EvaluationLoop(Part):
 
 
 class LoggerConnector(Part):
+    """The connection to the loggers."""
+
     stands_for = "trainer._logger_connector"
 
     @property
     def should_update_logs(self) -> bool:
         trainer = self._trainer
-        step = trainer._runner.batch_idx + 1 if trainer.evaluating else trainer.stepped + 1
+        step = trainer.steps_before_batch + 1
+        if trainer.evaluating:
+            step = trainer._runner.batch_idx + 1
         return step % trainer.log_every_n_steps == 0 or trainer.should_stop
 
     def log_metrics(self, metrics: dict[str, Any], step: int | None = None) -> None:
@@ -179,6 +208,8 @@ class LoggerConnector(Part):
 
 
 class AcceleratorConnector(Part):
+    """The connection to the accelerator."""
+
     stands_for = "trainer._accelerator_connector"
 
     @property

@@ -7,12 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.compat.foreign import Facade, ForeignHook
-from hookline.compat.lightning.parts import AcceleratorConnector, EvaluationLoop, FitLoop, LoggerConnector, Strategy
-from hookline.compat.lightning.shared import Shared
-from hookline.engine import BaseRunner
+from hookline.compat.foreign.steps import accumulation_steps, count_optimizer_steps, find_hook
+from hookline.compat.lightning.parts import (
+    AcceleratorConnector,
+    EvaluationLoop,
+    FitLoop,
+    LoggerConnector,
+    Strategy,
+)
+from hookline.compat.lightning.shared import SharedState
+from hookline.data.position import length_of
+from hookline.engine import BaseRunner, StopReason
 from hookline.engine.evaluation import named_loaders
-from hookline.engine.length import length_of
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, Suggestion
 from hookline.hooks import EvalHook, GradientCumulativeOptimizerHook, LoggerHook
 from hookline.optim.schedulers import each_scheduler
 
@@ -23,7 +30,10 @@ Batches = list[int | float]
 
 
 class Trainer(Facade):
-    """What of `lightning.pytorch.Trainer` a run can answer. Requests become requests of ours: stop, save, accumulate."""
+    """The attributes of `lightning.pytorch.Trainer` that a run can provide.
+
+    Requests to stop and to save are passed on to the runner.
+    """
 
     stands_for = "trainer"
     _hook: LightningHook
@@ -35,51 +45,61 @@ class Trainer(Facade):
     interrupted = False
     val_check_interval: float = 1.0
     overfit_batches = 0.0
-    min_epochs = min_steps = datamodule = ckpt_path = profiler = gradient_clip_val = None
-    num_nodes = num_devices = 1
+    min_epochs = None
+    min_steps = None
+    datamodule = None
+    ckpt_path = None
+    profiler = None
+    gradient_clip_val = None
+    num_nodes = 1
+    num_devices = 1
     node_rank = 0
     num_sanity_val_batches: Batches = []
     num_sanity_val_steps = 0
     enable_progress_bar = True
     precision = "32-true"
-    limit_train_batches = limit_val_batches = limit_test_batches = 1.0
+    limit_train_batches = 1.0
+    limit_val_batches = 1.0
+    limit_test_batches = 1.0
 
     def __init__(self, hook: LightningHook) -> None:
         super().__init__(hook)
-        names = hook.names
-        self.state = names.state()
-        self.stepped = 0  # optimizer steps before the current batch
-        self.evaluated = 0  # batches of all evaluations so far
+        classes = hook.classes
+        self.state = classes.state()
+        self.steps_before_batch = 0  # optimizer steps before the current batch
+        self.evaluated_batches = 0  # of all evaluations so far
         self.strategy = Strategy(self)
         self.fit_loop = FitLoop(self)
-        self.precision_plugin = names.precision()
+        self.precision_plugin = classes.precision()
         self._logger_connector = LoggerConnector(self)
         self._evaluation_loop = EvaluationLoop(self)
         self._accelerator_connector = AcceleratorConnector(self)
         self._schedulers: list[Any] | None = None
-        self._own_schedulers: list[Any] = []
+        self._run_schedulers: list[Any] = []  # those that callbacks did not add
 
     def begin(self, stage: str) -> None:
-        self.state.fn = self._hook.names.fn(stage)
-        self.state.status = self._hook.names.status.RUNNING
-        self.shared = Shared.of(self._runner, self._hook.names)
+        """Begin a run in a stage of Lightning's: `fit`, `validate` or `test`."""
+        self.state.fn = self._hook.classes.fn(stage)
+        self.state.status = self._hook.classes.status.RUNNING
+        self.shared = SharedState.for_runner(self._runner, self._hook.classes)
         self.shared.should_stop = False
         self._schedulers = None
         self.enter({"fit": "TRAINING", "validate": "VALIDATING", "test": "TESTING"}[stage])
 
     def enter(self, stage: str) -> None:
-        self.state.stage = self._hook.names.stage[stage]
+        """Set the running stage: `TRAINING`, `VALIDATING` or `TESTING`."""
+        self.state.stage = self._hook.classes.stage[stage]
 
-    def leave(self) -> None:
-        """Back from a validation to what it interrupted."""
-        if self.state.fn == self._hook.names.fn.FITTING:
+    def leave_evaluation(self) -> None:
+        """Return to the training, if an evaluation interrupted it."""
+        if self.state.fn == self._hook.classes.fn.FITTING:
             self.enter("TRAINING")
 
     @property
     def _runner(self) -> BaseRunner:
         return self._hook.runner
 
-    # Where the run is. Lightning's epochs and batches count from 0 as ours do; its global_step counts optimizer steps.
+    # Progress. Epochs and batches count from 0; global_step counts optimizer steps.
 
     @property
     def current_epoch(self) -> int:
@@ -95,39 +115,38 @@ class Trainer(Facade):
 
     @property
     def max_steps(self) -> int:
-        return -1 if self._runner.iter_limit is None else self._steps(self._runner.iter_limit)
+        limit = self._runner.loop.iter_limit
+        return -1 if limit is None else count_optimizer_steps(self._runner, limit)
 
     @property
     def estimated_stepping_batches(self) -> int | float:
-        return math.inf if self._runner.max_iters is None else self._steps(self._runner.max_iters)
-
-    def _steps(self, iters: int) -> int:
-        """How many optimizer steps so many iterations make; an epoch, and the run, ends with a step."""
-        together, length = self.accumulate_grad_batches, self._runner.epoch_length or iters
-        return iters // length * -(-length // together) + -(-(iters % length) // together)
+        iters = self._runner.max_iters
+        return math.inf if iters is None else count_optimizer_steps(self._runner, iters)
 
     @property
     def is_last_batch(self) -> bool:
-        done = self._runner.inner_iter + (not self.evaluating)  # an evaluation comes when the batch is counted already
+        done = self._runner.inner_iter
+        if not self.evaluating:  # an evaluation begins after the batch is counted
+            done += 1
         return self._runner.epoch_length is not None and done >= self._runner.epoch_length
 
     @property
     def training(self) -> bool:
-        return bool(self.state.stage == self._hook.names.stage.TRAINING)
+        return bool(self.state.stage == self._hook.classes.stage.TRAINING)
 
     @property
     def validating(self) -> bool:
-        return bool(self.state.stage == self._hook.names.stage.VALIDATING)
+        return bool(self.state.stage == self._hook.classes.stage.VALIDATING)
 
     @property
     def testing(self) -> bool:
-        return bool(self.state.stage == self._hook.names.stage.TESTING)
+        return bool(self.state.stage == self._hook.classes.stage.TESTING)
 
     @property
     def evaluating(self) -> bool:
         return self.validating or self.testing
 
-    # What it runs on.
+    # The parts of the run.
 
     @property
     def model(self) -> Any:
@@ -138,22 +157,29 @@ class Trainer(Facade):
     @property
     def optimizers(self) -> list[Any]:
         optimizer = self._runner.optimizer
-        return [] if optimizer is None else list(optimizer.values()) if isinstance(optimizer, dict) else [optimizer]
+        if optimizer is None:
+            return []
+        if isinstance(optimizer, dict):
+            return list(optimizer.values())
+        return [optimizer]
 
     @property
     def lr_scheduler_configs(self) -> list[Any]:
         if self._schedulers is None:
-            config = self._hook.names.scheduler_config
-            own = each_scheduler(self._runner.scheduler)
-            self._schedulers = [config(each, interval="epoch" if getattr(each, "by_epoch", True) else "step") for each in own]
-            self._own_schedulers = list(self._schedulers)
+            self._schedulers = []
+            for scheduler in each_scheduler(self._runner.scheduler):
+                interval = "epoch" if getattr(scheduler, "by_epoch", True) else "step"
+                config = self._hook.classes.scheduler_config(scheduler, interval=interval)
+                self._schedulers.append(config)
+            self._run_schedulers = list(self._schedulers)
         return self._schedulers
 
     def step_added_schedulers(self) -> None:
-        """Step the schedulers that the callback added; those of the run are stepped by their own hook."""
-        added = [config for config in self._schedulers or () if not any(config is own for own in self._own_schedulers)]
-        for config in added:
-            config.scheduler.step()
+        """Step the schedulers that the callback added; a hook of the run steps the others."""
+        run_schedulers = {id(config) for config in self._run_schedulers}
+        for config in self._schedulers or ():
+            if id(config) not in run_schedulers:
+                config.scheduler.step()
 
     @property
     def train_dataloader(self) -> Any:
@@ -185,25 +211,33 @@ class Trainer(Facade):
 
     @property
     def check_val_every_n_epoch(self) -> int | None:
-        hook = self._find(EvalHook)
-        return 1 if hook is None else hook.interval if hook.by_epoch else None
+        hook = find_hook(self._runner, EvalHook)
+        if hook is None:
+            return 1
+        return hook.interval if hook.by_epoch else None
 
     @property
     def accelerator(self) -> Any:
-        kinds = self._hook.names.accelerators
-        return {"cuda": kinds.CUDAAccelerator, "mps": kinds.MPSAccelerator}.get(self._runner.device.type, kinds.CPUAccelerator)()
+        accelerators = self._hook.classes.accelerators
+        by_device = {"cuda": accelerators.CUDAAccelerator, "mps": accelerators.MPSAccelerator}
+        return by_device.get(self._runner.device.type, accelerators.CPUAccelerator)()
 
     @property
     def callbacks(self) -> list[Any]:
-        return [hook.callback for hook in self._runner.hooks if isinstance(hook, ForeignHook) and hook.framework == self._hook.framework]
+        found = []
+        for hook in self._runner.hooks:
+            if isinstance(hook, ForeignHook) and hook.framework == self._hook.framework:
+                found.append(hook.callback)
+        return found
 
     @property
     def progress_bar_callback(self) -> Any:
-        return next((each for each in self.callbacks if any(base.__name__ == "ProgressBar" for base in type(each).__mro__)), None)
+        bars = self._callbacks_of(self._hook.classes.callbacks.ProgressBar)
+        return bars[0] if bars else None
 
     @property
     def checkpoint_callbacks(self) -> list[Any]:
-        return [each for each in self.callbacks if any(base.__name__ == "Checkpoint" for base in type(each).__mro__)]
+        return self._callbacks_of(self._hook.classes.callbacks.Checkpoint)
 
     @property
     def checkpoint_callback(self) -> Any:
@@ -211,7 +245,10 @@ class Trainer(Facade):
 
     @property
     def early_stopping_callbacks(self) -> list[Any]:
-        return [each for each in self.callbacks if any(base.__name__ == "EarlyStopping" for base in type(each).__mro__)]
+        return self._callbacks_of(self._hook.classes.callbacks.EarlyStopping)
+
+    def _callbacks_of(self, kind: type) -> list[Any]:
+        return [callback for callback in self.callbacks if isinstance(callback, kind)]
 
     # Processes.
 
@@ -229,7 +266,7 @@ class Trainer(Facade):
 
     local_rank = global_rank
 
-    # What is measured and recorded.
+    # Metrics and loggers.
 
     @property
     def callback_metrics(self) -> dict[str, Any]:
@@ -253,7 +290,7 @@ class Trainer(Facade):
 
     @property
     def log_every_n_steps(self) -> int:
-        hook = self._find(LoggerHook)
+        hook = find_hook(self._runner, LoggerHook)
         return 50 if hook is None else hook.interval
 
     @property
@@ -266,7 +303,7 @@ class Trainer(Facade):
         if self._runner.is_main:
             print(*args, **kwargs)
 
-    # What a callback may ask for.
+    # Requests of a callback.
 
     @property
     def should_stop(self) -> bool:
@@ -275,39 +312,50 @@ class Trainer(Facade):
     @should_stop.setter
     def should_stop(self, wanted: bool) -> None:
         if wanted and not self.shared.should_stop:
-            self._runner.request_stop(f"{self._hook.name} asked to stop")
+            self._runner.request_stop(StopReason("asked to stop", self._hook.name))
         self.shared.should_stop = bool(wanted)
 
     @property
     def accumulate_grad_batches(self) -> int:
-        hook = self._find(GradientCumulativeOptimizerHook)
-        return 1 if hook is None else hook.cumulative_iters
+        return accumulation_steps(self._runner)
 
     @accumulate_grad_batches.setter
     def accumulate_grad_batches(self, count: int) -> None:
-        hook = self._find(GradientCumulativeOptimizerHook)
+        hook = find_hook(self._runner, GradientCumulativeOptimizerHook)
         if hook is not None:
             hook.cumulative_iters = count
         elif count != 1:
             raise HooklineError(
-                f"{self._hook.name} wants gradients of {count} batches added up, which OptimizerHook does not do: "
-                f"register a GradientCumulativeOptimizerHook in its place"
+                "OptimizerHook does not accumulate gradients",
+                component=self._hook.name,
+                parameter="accumulate_grad_batches",
+                value=count,
+                suggestion=Suggestion(
+                    advice="register a GradientCumulativeOptimizerHook in its place"
+                ),
             )
 
-    def save_checkpoint(self, filepath: Any, weights_only: bool | None = None, storage_options: Any = None) -> None:
-        """Write a checkpoint that is one of ours and has what Lightning looks for when it loads one."""
+    def save_checkpoint(
+        self, filepath: Any, weights_only: bool | None = None, storage_options: Any = None
+    ) -> None:
+        """Write a checkpoint of Hookline's with the keys that Lightning needs to load it."""
         position = {"epoch": self.current_epoch, "global_step": self.global_step}
+        version = {"pytorch-lightning_version": self._hook.version()}
 
-        def content(checkpoint: dict[str, Any]) -> dict[str, Any]:
-            kept = {"state_dict": checkpoint["state_dict"], "meta": checkpoint["meta"]} if weights_only else checkpoint
-            return {**kept, **position, "pytorch-lightning_version": self._hook.version()}
+        def select(checkpoint: dict[str, Any]) -> dict[str, Any]:
+            selected = checkpoint
+            if weights_only:
+                selected = {key: checkpoint[key] for key in ("state_dict", "meta")}
+            return {**selected, **position, **version}
 
-        Path(filepath).parent.mkdir(parents=True, exist_ok=True)  # for a callback that goes on to put a link beside it
-        self._hook.files.save(filepath, content)
-
-    def _find(self, kind: type[Any]) -> Any:
-        return next((hook for hook in self._runner.hooks if isinstance(hook, kind)), None)
+        # The file is written at the seam, but the callback may put a link beside it at once.
+        Path(filepath).parent.mkdir(parents=True, exist_ok=True)
+        self._hook.files.save(filepath, select)
 
 
 def _lengths(loaders: Any) -> Batches:
-    return [math.inf if (length := length_of(loader)) is None else length for loader in named_loaders(loaders).values()]
+    lengths: Batches = []
+    for loader in named_loaders(loaders).values():
+        length = length_of(loader)
+        lengths.append(math.inf if length is None else length)
+    return lengths

@@ -1,8 +1,7 @@
-"""The interface of MMCV 1.x, as far as training goes, on Hookline's engine. Its image operations and layers are not covered."""
+"""The interface of MMCV 1.x for training, on Hookline's engine.
 
-import importlib
-import sys
-import types
+MMCV's image operations and layers are not covered.
+"""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmcv.runner.saving import MMCV_VERSION as __version__
@@ -34,18 +33,11 @@ __all__ = [
 ]
 
 
-class _Package(types.ModuleType):
-    """Configs are MMEngine's, which grew out of MMCV's; that package is imported when one is asked for."""
-
-    Config = property(lambda self: importlib.import_module("hookline.compat.mmengine.config").Config)
-    ConfigDict = property(lambda self: importlib.import_module("hookline.compat.mmengine.config").ConfigDict)
-    DictAction = property(lambda self: importlib.import_module("hookline.compat.mmengine.config").DictAction)
-
-
-sys.modules[__name__].__class__ = _Package
+CONFIG = "hookline.compat.mmengine.config"  # MMEngine's configs are those of MMCV
 
 __getattr__ = not_covered(
     __name__,
-    [*__all__, "Config", "ConfigDict", "DictAction", "runner", "engine", "parallel", "utils"],
-    {"ops": "only training is covered, not image operations"},
+    [*__all__, "runner", "engine", "parallel", "utils"],
+    instead={"ops": "only training is covered, not image operations"},
+    lazy={"Config": CONFIG, "ConfigDict": CONFIG, "DictAction": CONFIG},
 )

@@ -1,4 +1,4 @@
-"""Running a model over a test set."""
+"""Run a model over a test set."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hookline.dist import current_world
 
 
 def single_gpu_test(model: nn.Module, data_loader: Any) -> list[Any]:
-    """The results of `model(return_loss=False, **batch)` for all batches, in one list."""
+    """Return the results of `model(return_loss=False, **batch)` for all batches, in one list."""
     model.eval()
     results: list[Any] = []
     with torch.no_grad():
@@ -23,16 +23,18 @@ def single_gpu_test(model: nn.Module, data_loader: Any) -> list[Any]:
     return results
 
 
-def multi_gpu_test(model: nn.Module, data_loader: Any, tmpdir: str | None = None, gpu_collect: bool = False) -> list[Any] | None:
-    """The same by all processes, each on its share; the main one gets the results of all in the order of the data set.
+def multi_gpu_test(
+    model: nn.Module, data_loader: Any, tmpdir: str | None = None, gpu_collect: bool = False
+) -> list[Any] | None:
+    """Run a model on the share of each rank; return all results, in the order of the data set.
 
-    They are gathered over the process group: `tmpdir` and `gpu_collect` are accepted and not needed.
+    Only rank 0 gets them. `tmpdir` and `gpu_collect` are ignored: the process group gathers.
     """
     return collect_results(single_gpu_test(model, data_loader), len(data_loader.dataset))
 
 
 def collect_results(result_part: list[Any], size: int) -> list[Any] | None:
-    """The results of all processes, of which each has every n-th; None but on the main one."""
+    """Return the results of all ranks, each of which has every n-th one; None except on rank 0."""
     world = current_world()
     if world.size == 1:
         return result_part[:size]
@@ -41,7 +43,11 @@ def collect_results(result_part: list[Any], size: int) -> list[Any] | None:
     if parts is None:
         return None
     missing = object()
-    ordered = [item for row in itertools.zip_longest(*parts, fillvalue=missing) for item in row if item is not missing]
+    ordered = []
+    for row in itertools.zip_longest(*parts, fillvalue=missing):
+        for item in row:
+            if item is not missing:
+                ordered.append(item)
     return ordered[:size]
 
 

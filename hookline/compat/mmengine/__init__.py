@@ -1,12 +1,21 @@
-"""MMEngine's names on Hookline's engine: code written for MMEngine 0.10 runs with `mmengine` replaced by this package.
+"""The interface of MMEngine 0.10 on Hookline's engine.
 
-`hookline.compat.install("mmengine")` makes even `import mmengine` mean it, and `hookline run-as mmengine script.py` does so
-for a script.
+Code written for MMEngine runs with `mmengine` replaced by this package. After
+`hookline.compat.install("mmengine")`, `import mmengine` imports it; `hookline run-as mmengine
+script.py` does so for a script.
 """
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.config import Config, ConfigDict, DictAction
-from hookline.compat.mmengine.fileio import dump, exists, get_text, join_path, list_from_file, load, put_text
+from hookline.compat.mmengine.fileio import (
+    dump,
+    exists,
+    get_text,
+    join_path,
+    list_from_file,
+    load,
+    put_text,
+)
 from hookline.compat.mmengine.logging import HistoryBuffer, MessageHub, MMLogger, print_log
 from hookline.compat.mmengine.registry import *  # noqa: F403
 from hookline.compat.mmengine.utils import (
@@ -23,7 +32,7 @@ from hookline.compat.mmengine.utils import (
     scandir,
 )
 
-__version__ = "0.10.7"  # what code that asks for a version gets to see
+__version__ = "0.10.7"  # the version whose interface this is
 version_info = (0, 10, 7)
 
 __all__ = [
@@ -53,4 +62,17 @@ __all__ = [
     "put_text",
     "scandir",
 ]
-__getattr__ = not_covered(__name__, [*__all__, "runner", "hooks", "model", "optim", "dataset", "evaluator", "visualization", "structures"])
+__getattr__ = not_covered(
+    __name__,
+    [
+        *__all__,
+        "runner",
+        "hooks",
+        "model",
+        "optim",
+        "dataset",
+        "evaluator",
+        "visualization",
+        "structures",
+    ],
+)

@@ -1,4 +1,4 @@
-"""`mmengine.dataset`: samplers, collating, and a base for data sets."""
+"""`mmengine.dataset`: samplers, collate functions and base classes of data sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from torch.utils.data._utils.collate import default_collate as torch_collate
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.dist import get_dist_info, sync_random_seed
 from hookline.compat.mmengine.fileio import load
-from hookline.compat.mmengine.registry import DATA_SAMPLERS, DATASETS, FUNCTIONS, TRANSFORMS
+from hookline.compat.mmengine.registry import (
+    DATA_SAMPLERS,
+    DATASETS,
+    FUNCTIONS,
+    TRANSFORMS,
+    Registry,
+)
 from hookline.compat.mmengine.structures import BaseDataElement
 
 COLLATE_FUNCTIONS = FUNCTIONS
@@ -28,21 +34,36 @@ COLLATE_FUNCTIONS = FUNCTIONS
 
 @DATA_SAMPLERS.register_module()
 class DefaultSampler(Sampler[int]):
-    """Each sample once an epoch, in an order that depends on the seed and the epoch alone; split over processes."""
+    """Yields each sample once an epoch, split over the ranks.
 
-    def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None, round_up: bool = True) -> None:
+    The order depends only on the seed and the epoch.
+
+    Args:
+        dataset: The data set.
+        shuffle: Shuffle the samples.
+        seed: The seed of the order; drawn at random by default, the same on all ranks.
+        round_up: Repeat samples so that all ranks have the same number.
+    """
+
+    def __init__(
+        self, dataset: Sized, shuffle: bool = True, seed: int | None = None, round_up: bool = True
+    ) -> None:
         self.rank, self.world_size = get_dist_info()
-        self.dataset, self.shuffle, self.round_up = dataset, shuffle, round_up
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.round_up = round_up
         self.seed = sync_random_seed() if seed is None else seed
         self.epoch = 0
-        own = len(dataset) if round_up else len(dataset) - self.rank
-        self.num_samples = math.ceil(own / self.world_size)
-        self.total_size = self.num_samples * self.world_size if round_up else len(dataset)
+        if round_up:
+            self.num_samples = math.ceil(len(dataset) / self.world_size)
+            self.total_size = self.num_samples * self.world_size
+        else:
+            self.num_samples = math.ceil((len(dataset) - self.rank) / self.world_size)
+            self.total_size = len(dataset)
 
     def __iter__(self) -> Iterator[int]:
-        count = len(self.dataset)
         generator = torch.Generator().manual_seed(self.seed + self.epoch)
-        indices = (torch.randperm(count, generator=generator) if self.shuffle else torch.arange(count)).tolist()
+        indices = _order(len(self.dataset), self.shuffle, generator)
         if self.round_up:
             indices = (indices * int(self.total_size / len(indices) + 1))[: self.total_size]
         return iter(indices[self.rank : self.total_size : self.world_size])
@@ -56,11 +77,12 @@ class DefaultSampler(Sampler[int]):
 
 @DATA_SAMPLERS.register_module()
 class InfiniteSampler(Sampler[int]):
-    """Samples without end, for training by iterations."""
+    """Yields samples without end, for training by iterations."""
 
     def __init__(self, dataset: Sized, shuffle: bool = True, seed: int | None = None) -> None:
         self.rank, self.world_size = get_dist_info()
-        self.dataset, self.shuffle = dataset, shuffle
+        self.dataset = dataset
+        self.shuffle = shuffle
         self.seed = sync_random_seed() if seed is None else seed
         self.size = len(dataset)
         self.indices = itertools.islice(self._infinite_indices(), self.rank, None, self.world_size)
@@ -68,7 +90,7 @@ class InfiniteSampler(Sampler[int]):
     def _infinite_indices(self) -> Iterator[int]:
         generator = torch.Generator().manual_seed(self.seed)
         while True:
-            yield from (torch.randperm(self.size, generator=generator) if self.shuffle else torch.arange(self.size)).tolist()
+            yield from _order(self.size, self.shuffle, generator)
 
     def __iter__(self) -> Iterator[int]:
         yield from self.indices
@@ -77,11 +99,19 @@ class InfiniteSampler(Sampler[int]):
         return self.size
 
     def set_epoch(self, epoch: int) -> None:
-        """The order has no epochs."""
+        """Do nothing: the order has no epochs."""
 
 
-def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int, disable_subprocess_warning: bool = False) -> None:
-    """Seed a worker of a loader."""
+def _order(count: int, shuffle: bool, generator: torch.Generator) -> list[int]:
+    if shuffle:
+        return torch.randperm(count, generator=generator).tolist()
+    return list(range(count))
+
+
+def worker_init_fn(
+    worker_id: int, num_workers: int, rank: int, seed: int, disable_subprocess_warning: bool = False
+) -> None:
+    """Seed a worker process of a loader."""
     worker_seed = num_workers * rank + worker_id + seed
     np.random.seed(worker_seed)
     random.seed(worker_seed)
@@ -91,7 +121,7 @@ def worker_init_fn(worker_id: int, num_workers: int, rank: int, seed: int, disab
 
 
 def _collate(data_batch: Sequence[Any], leaf: Callable[[Any], Any]) -> Any:
-    """Samples put together field by field; `leaf` says what becomes of the values of one field."""
+    """Combine samples field by field; `leaf` combines the values of one field."""
     first = data_batch[0]
     if isinstance(first, (str, bytes)):
         return data_batch
@@ -103,27 +133,34 @@ def _collate(data_batch: Sequence[Any], leaf: Callable[[Any], Any]) -> Any:
         parts = [_collate(values, leaf) for values in zip(*data_batch, strict=True)]
         return parts if isinstance(first, tuple) else type(first)(parts)  # type: ignore[call-arg]
     if isinstance(first, Mapping):
-        return type(first)({key: _collate([item[key] for item in data_batch], leaf) for key in first})  # type: ignore[call-arg]
+        fields = {key: _collate([item[key] for item in data_batch], leaf) for key in first}
+        return type(first)(fields)  # type: ignore[call-arg]
     return leaf(data_batch)
 
 
 @FUNCTIONS.register_module()  # type: ignore[untyped-decorator]
 def pseudo_collate(data_batch: Sequence[Any]) -> Any:
-    """Samples put together as lists; no tensors are stacked."""
+    """Combine samples to lists, without stacking tensors."""
     return _collate(data_batch, lambda values: values)
 
 
 @FUNCTIONS.register_module()  # type: ignore[untyped-decorator]
 def default_collate(data_batch: Sequence[Any]) -> Any:
-    """Samples put together, tensors and numbers stacked."""
-    return _collate(data_batch, lambda values: values if isinstance(values[0], BaseDataElement) else torch_collate(list(values)))  # type: ignore[no-untyped-call]
+    """Combine samples, and stack tensors and numbers."""
+    return _collate(data_batch, _stack)
+
+
+def _stack(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], BaseDataElement):
+        return values
+    return torch_collate(list(values))  # type: ignore[no-untyped-call]
 
 
 class Compose:
-    """Transforms one after the other; None from one of them drops the sample."""
+    """Applies transforms in order; if one of them returns None, the sample is dropped."""
 
     def __init__(self, transforms: Sequence[Any] | None) -> None:
-        self.transforms = [TRANSFORMS.build(each) if isinstance(each, dict) else each for each in transforms or ()]
+        self.transforms = [_build(TRANSFORMS, transform) for transform in transforms or ()]
 
     def __call__(self, data: dict[str, Any]) -> Any:
         for transform in self.transforms:
@@ -135,7 +172,10 @@ class Compose:
 
 @DATASETS.register_module()
 class BaseDataset(Dataset[Any]):
-    """A data set from an annotation file in OpenMMLab's format: `{"metainfo": …, "data_list": […]}` as JSON or YAML."""
+    """A data set from an annotation file in OpenMMLab's format.
+
+    The file is JSON or YAML: `{"metainfo": …, "data_list": […]}`.
+    """
 
     METAINFO: ClassVar[dict[str, Any]] = {}
 
@@ -155,10 +195,15 @@ class BaseDataset(Dataset[Any]):
     ) -> None:
         root = Path(data_root or "")
         self.ann_file = str(root / ann_file) if ann_file else ann_file
-        self.data_prefix = {key: str(root / value) for key, value in ({"img_path": ""} if data_prefix is None else data_prefix).items()}
+        prefixes = {"img_path": ""} if data_prefix is None else data_prefix
+        self.data_prefix = {key: str(root / value) for key, value in prefixes.items()}
         self._metainfo = {**copy.deepcopy(self.METAINFO), **dict(metainfo or {})}
-        self.data_root, self.filter_cfg, self._indices = data_root, filter_cfg, indices
-        self.test_mode, self.max_refetch, self.data_list = test_mode, max_refetch, list[Any]()
+        self.data_root = data_root
+        self.filter_cfg = filter_cfg
+        self._indices = indices
+        self.test_mode = test_mode
+        self.max_refetch = max_refetch
+        self.data_list: list[Any] = []
         self.pipeline = Compose(pipeline)
         self._fully_initialized = False
         if not lazy_init:
@@ -169,7 +214,7 @@ class BaseDataset(Dataset[Any]):
         return copy.deepcopy(self._metainfo)
 
     def full_init(self) -> None:
-        """Read the annotations, unless that was done."""
+        """Read the annotations, unless they have been read."""
         if self._fully_initialized:
             return
         self.data_list = self.load_data_list()
@@ -182,8 +227,14 @@ class BaseDataset(Dataset[Any]):
     def load_data_list(self) -> list[Any]:
         annotations = load(self.ann_file or "")
         self._metainfo = {**annotations["metainfo"], **self._metainfo}
-        parsed = [self.parse_data_info(raw) for raw in annotations["data_list"]]
-        return [item for each in parsed for item in (each if isinstance(each, list) else [each])]
+        data_list = []
+        for raw in annotations["data_list"]:
+            parsed = self.parse_data_info(raw)
+            if isinstance(parsed, list):
+                data_list.extend(parsed)
+            else:
+                data_list.append(parsed)
+        return data_list
 
     def parse_data_info(self, raw_data_info: dict[str, Any]) -> Any:
         for key, prefix in self.data_prefix.items():
@@ -195,9 +246,11 @@ class BaseDataset(Dataset[Any]):
         return self.data_list
 
     def get_data_info(self, idx: int) -> dict[str, Any]:
-        """What is known of a sample, before its transforms."""
+        """Return the annotations of a sample, before its transforms."""
         self.full_init()
-        return {**copy.deepcopy(self.data_list[idx]), "sample_idx": idx if idx >= 0 else len(self) + idx}
+        info: dict[str, Any] = copy.deepcopy(self.data_list[idx])
+        info["sample_idx"] = idx if idx >= 0 else len(self) + idx
+        return info
 
     def prepare_data(self, idx: int) -> Any:
         return self.pipeline(self.get_data_info(idx))
@@ -210,7 +263,10 @@ class BaseDataset(Dataset[Any]):
             if self.test_mode:
                 raise Exception("Test time pipeline should not get `None` data_sample")
             idx = int(np.random.randint(0, len(self)))
-        raise Exception(f"Cannot find valid image after {self.max_refetch}! Please check your image path and pipeline")
+        raise Exception(
+            f"Cannot find valid image after {self.max_refetch}! "
+            "Please check your image path and pipeline"
+        )
 
     def __len__(self) -> int:
         self.full_init()
@@ -219,10 +275,12 @@ class BaseDataset(Dataset[Any]):
 
 @DATASETS.register_module()
 class ConcatDataset(TorchConcatDataset[Any]):
-    """Several data sets in a row; its metainfo is the first one's."""
+    """A concatenation of data sets; its metainfo is that of the first one."""
 
-    def __init__(self, datasets: Sequence[Any], lazy_init: bool = False, ignore_keys: Any = None) -> None:
-        super().__init__([DATASETS.build(each) if isinstance(each, dict) else each for each in datasets])
+    def __init__(
+        self, datasets: Sequence[Any], lazy_init: bool = False, ignore_keys: Any = None
+    ) -> None:
+        super().__init__([_build(DATASETS, dataset) for dataset in datasets])
 
     @property
     def metainfo(self) -> Any:
@@ -231,10 +289,10 @@ class ConcatDataset(TorchConcatDataset[Any]):
 
 @DATASETS.register_module()
 class RepeatDataset(Dataset[Any]):
-    """A data set several times over."""
+    """A data set that is repeated several times."""
 
     def __init__(self, dataset: Any, times: int, lazy_init: bool = False) -> None:
-        self.dataset = DATASETS.build(dataset) if isinstance(dataset, dict) else dataset
+        self.dataset = _build(DATASETS, dataset)
         self.times = times
 
     @property
@@ -246,6 +304,11 @@ class RepeatDataset(Dataset[Any]):
 
     def __len__(self) -> int:
         return self.times * len(self.dataset)
+
+
+def _build(registry: Registry, given: Any) -> Any:
+    """Build an object from a config; return anything else."""
+    return registry.build(given) if isinstance(given, dict) else given
 
 
 __all__ = [

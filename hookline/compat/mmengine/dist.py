@@ -1,4 +1,4 @@
-"""`mmengine.dist`: thin names for torch.distributed, right also where there is only one process."""
+"""`mmengine.dist`: functions of torch.distributed that also work with a single process."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ def is_main_process(group: Any = None) -> bool:
 
 
 def master_only(func: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorator: only the first process runs it."""
+    """Let only rank 0 call a function; it returns None on the others."""
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return func(*args, **kwargs) if is_main_process() else None
+        if is_main_process():
+            return func(*args, **kwargs)
+        return None
 
     return wrapper
 
@@ -50,20 +52,28 @@ def barrier(group: Any = None) -> None:
 def init_dist(launcher: str, backend: str | None = None, **kwargs: Any) -> None:
     """Join the job that torchrun (`pytorch`) or srun (`slurm`) started."""
     if launcher not in ("pytorch", "slurm"):
-        raise ValueError(f"launcher {launcher!r} is not covered; start the job with torchrun and use launcher='pytorch'")
+        raise ValueError(
+            f"launcher {launcher!r} is not covered; start the job with torchrun and use "
+            "launcher='pytorch'"
+        )
     from hookline.dist import connect
 
     connect()
 
 
 def all_reduce(data: torch.Tensor, op: str = "sum", group: Any = None) -> None:
-    if is_distributed():
-        torch_dist.all_reduce(data, torch_dist.ReduceOp.SUM if op == "mean" else getattr(torch_dist.ReduceOp, op.upper()), group)
-        if op == "mean":
-            data.div_(get_world_size(group))
+    """Reduce a tensor over all ranks in place; `op` is `sum`, `mean`, `min`, `max` or `product`."""
+    if not is_distributed():
+        return
+    reduction = "SUM" if op == "mean" else op.upper()
+    torch_dist.all_reduce(data, getattr(torch_dist.ReduceOp, reduction), group)
+    if op == "mean":
+        data.div_(get_world_size(group))
 
 
-def all_reduce_params(params: Iterable[torch.Tensor], coalesce: bool = True, bucket_size_mb: int = -1, op: str = "sum") -> None:
+def all_reduce_params(
+    params: Iterable[torch.Tensor], coalesce: bool = True, bucket_size_mb: int = -1, op: str = "sum"
+) -> None:
     for tensor in params:
         if tensor.is_floating_point():
             all_reduce(tensor.data, op)
@@ -95,17 +105,26 @@ def all_gather_object(data: Any, group: Any = None) -> list[Any]:
     return gathered
 
 
-def collect_results(results: list[Any], size: int, device: str = "cpu", tmpdir: str | None = None) -> list[Any] | None:
-    """The results of all processes in the order of the data, without those that only filled the last round; None elsewhere."""
+def collect_results(
+    results: list[Any], size: int, device: str = "cpu", tmpdir: str | None = None
+) -> list[Any] | None:
+    """Return the results of all ranks in the order of the data; None except on rank 0.
+
+    Results of samples that were repeated to fill the last round are dropped.
+    """
     if not is_distributed():
         return results[:size]
     parts = all_gather_object(results)
-    ordered = [item for row in zip(*parts, strict=False) for item in row]
-    return ordered[:size] if is_main_process() else None
+    if not is_main_process():
+        return None
+    ordered: list[Any] = []
+    for row in zip(*parts, strict=False):
+        ordered.extend(row)
+    return ordered[:size]
 
 
 def sync_random_seed(group: Any = None) -> int:
-    """A random seed, the same in all processes."""
+    """Return a random seed that is the same on all ranks."""
     import numpy as np
 
     seed = torch.tensor(int(np.random.randint(2**31)))

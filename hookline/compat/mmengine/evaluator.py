@@ -1,4 +1,4 @@
-"""`mmengine.evaluator`: metrics, and the evaluator that runs them."""
+"""`mmengine.evaluator`: the base class of metrics, and the evaluator that runs them."""
 
 from __future__ import annotations
 
@@ -19,19 +19,29 @@ from hookline.compat.mmengine.structures import BaseDataElement
 
 
 class BaseMetric(metaclass=ABCMeta):
-    """`process` puts something into `results` for each batch, `compute_metrics` makes metrics of them at the end."""
+    """The base class of metrics.
+
+    `process` adds to `results` after each batch; `compute_metrics` computes the metrics from them.
+    """
 
     default_prefix: str | None = None
 
-    def __init__(self, collect_device: str = "cpu", prefix: str | None = None, collect_dir: str | None = None) -> None:
+    def __init__(
+        self, collect_device: str = "cpu", prefix: str | None = None, collect_dir: str | None = None
+    ) -> None:
         if collect_dir is not None and collect_device != "cpu":
             raise ValueError("`collect_dir` could only be configured when `collect_device='cpu'`")
         self._dataset_meta: dict[str, Any] | None = None
-        self.collect_device, self.collect_dir = collect_device, collect_dir
+        self.collect_device = collect_device
+        self.collect_dir = collect_dir
         self.results: list[Any] = []
         self.prefix = prefix or self.default_prefix
         if self.prefix is None:
-            print_log(f"The prefix is not set in metric class {type(self).__name__}.", "current", logging.WARNING)
+            print_log(
+                f"The prefix is not set in metric class {type(self).__name__}.",
+                "current",
+                logging.WARNING,
+            )
 
     @property
     def dataset_meta(self) -> dict[str, Any] | None:
@@ -48,14 +58,20 @@ class BaseMetric(metaclass=ABCMeta):
     def compute_metrics(self, results: list[Any]) -> dict[str, Any]: ...
 
     def evaluate(self, size: int) -> dict[str, Any]:
-        """The metrics over `size` samples, of all processes; `results` is empty afterwards."""
+        """Return the metrics over `size` samples of all ranks, and clear the results."""
         if not self.results:
-            print_log(f"{type(self).__name__} got empty `self.results`: does `process` add to them?", "current", logging.WARNING)
+            print_log(
+                f"{type(self).__name__} got empty `self.results`: does `process` add to them?",
+                "current",
+                logging.WARNING,
+            )
         results = collect_results(self.results, size, self.collect_device, tmpdir=self.collect_dir)
         metrics: list[Any] = [None]
         if is_main_process():
             computed = self.compute_metrics(_to_cpu(results))
-            metrics = [{f"{self.prefix}/{key}": value for key, value in computed.items()} if self.prefix else computed]
+            if self.prefix:
+                computed = {f"{self.prefix}/{key}": value for key, value in computed.items()}
+            metrics = [computed]
         broadcast_object_list(metrics)
         self.results.clear()
         return metrics[0]  # type: ignore[no-any-return]
@@ -63,9 +79,11 @@ class BaseMetric(metaclass=ABCMeta):
 
 @METRICS.register_module()
 class DumpResults(BaseMetric):
-    """Writes all predictions to a pickle."""
+    """Writes all predictions to a pickle file."""
 
-    def __init__(self, out_file_path: str, collect_device: str = "cpu", collect_dir: str | None = None) -> None:
+    def __init__(
+        self, out_file_path: str, collect_device: str = "cpu", collect_dir: str | None = None
+    ) -> None:
         super().__init__(collect_device=collect_device, collect_dir=collect_dir)
         if not out_file_path.endswith((".pkl", ".pickle")):
             raise ValueError("The output file must be a pkl file.")
@@ -82,12 +100,13 @@ class DumpResults(BaseMetric):
 
 @EVALUATOR.register_module()
 class Evaluator:
-    """Several metrics, fed with the same predictions."""
+    """Several metrics of the same predictions."""
 
     def __init__(self, metrics: Any) -> None:
         self._dataset_meta: dict[str, Any] | None = None
-        given = metrics if isinstance(metrics, Sequence) else [metrics]
-        self.metrics: list[BaseMetric] = [METRICS.build(each) if isinstance(each, dict) else each for each in given]
+        self.metrics: list[BaseMetric] = []
+        for metric in metrics if isinstance(metrics, Sequence) else [metrics]:
+            self.metrics.append(METRICS.build(metric) if isinstance(metric, dict) else metric)
 
     @property
     def dataset_meta(self) -> dict[str, Any] | None:
@@ -100,32 +119,50 @@ class Evaluator:
             metric.dataset_meta = dataset_meta
 
     def process(self, data_samples: Sequence[Any], data_batch: Any = None) -> None:
-        samples = [sample.to_dict() if isinstance(sample, BaseDataElement) else sample for sample in data_samples]
+        """Add the predictions of a batch to all metrics."""
+        samples = []
+        for sample in data_samples:
+            is_element = isinstance(sample, BaseDataElement)
+            samples.append(sample.to_dict() if is_element else sample)
         for metric in self.metrics:
             metric.process(data_batch, samples)
 
     def evaluate(self, size: int) -> dict[str, Any]:
+        """Return the results of all metrics over `size` samples."""
         metrics: dict[str, Any] = {}
         for metric in self.metrics:
             for name, value in metric.evaluate(size).items():
                 if name in metrics:
-                    raise ValueError(f"There are multiple evaluation results with the same metric name {name}: give them prefixes")
+                    raise ValueError(
+                        "There are multiple evaluation results with the same metric name "
+                        f"{name}. Please make sure all metrics have different prefixes."
+                    )
                 metrics[name] = value
         return metrics
 
-    def offline_evaluate(self, data_samples: Sequence[Any], data: Sequence[Any] | None = None, chunk_size: int = 1) -> dict[str, Any]:
-        """The metrics of predictions that are there already."""
+    def offline_evaluate(
+        self, data_samples: Sequence[Any], data: Sequence[Any] | None = None, chunk_size: int = 1
+    ) -> dict[str, Any]:
+        """Return the metrics of existing predictions."""
         if data is not None and len(data) != len(data_samples):
-            raise AssertionError(f"data_samples and data should have the same length, got {len(data_samples)} and {len(data)}")
+            raise AssertionError(
+                "data_samples and data should have the same length, got "
+                f"{len(data_samples)} and {len(data)}"
+            )
         for start in range(0, len(data_samples), chunk_size):
             chunk = slice(start, start + chunk_size)
-            self.process(data_samples[chunk], None if data is None else pseudo_collate(data[chunk]))
+            batch = None if data is None else pseudo_collate(data[chunk])
+            self.process(data_samples[chunk], batch)
         return self.evaluate(len(data_samples))
 
 
 def get_metric_value(indicator: str, metrics: dict[str, Any]) -> Any:
-    """The value of a metric given with or without its prefix."""
-    matched = [key for key in metrics if key == indicator or ("/" not in indicator and key.split("/")[-1] == indicator)]
+    """Return the value of a metric, whose name is given with or without its prefix."""
+    matched = []
+    for key in metrics:
+        name = key if "/" in indicator else key.split("/")[-1]
+        if indicator in (key, name):
+            matched.append(key)
     if len(matched) != 1:
         problem = "matches multiple metrics" if matched else "can not match any metric in"
         raise ValueError(f'The indicator "{indicator}" {problem} {matched or list(metrics)}')

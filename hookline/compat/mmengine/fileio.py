@@ -1,4 +1,4 @@
-"""`mmengine.fileio`: loading and dumping plain data, and paths; local files only."""
+"""`mmengine.fileio`: load and dump plain data, and join paths; for local files only."""
 
 from __future__ import annotations
 
@@ -16,18 +16,28 @@ PICKLES = ("pkl", "pickle")
 
 
 def load(file: str | Path, file_format: str | None = None, **kwargs: Any) -> Any:
-    """The content of a JSON or YAML file; pickles are refused, because loading one runs what it says."""
+    """Return the content of a JSON or YAML file.
+
+    Pickles are refused, because loading one can execute arbitrary code.
+    """
     kind = file_format or str(file).rsplit(".", 1)[-1]
     if kind in PICKLES:
-        raise TypeError(f"{file}: pickles are not loaded, they can run anything; use JSON, or pickle.load if you trust the file")
+        raise TypeError(
+            f"{file}: pickles are not loaded, because they can execute arbitrary code; use JSON, "
+            "or pickle.load if you trust the file"
+        )
     if kind not in ("json", "yaml", "yml"):
         raise TypeError(f"Unsupported format: {kind}")
     with open(file, encoding="utf-8") as stream:
-        return json.load(stream) if kind == "json" else yaml.safe_load(stream)
+        if kind == "json":
+            return json.load(stream)
+        return yaml.safe_load(stream)
 
 
-def dump(obj: Any, file: str | Path | None = None, file_format: str | None = None, **kwargs: Any) -> str | None:
-    """Write data as JSON, YAML or a pickle; without a file the text is returned."""
+def dump(
+    obj: Any, file: str | Path | None = None, file_format: str | None = None, **kwargs: Any
+) -> str | None:
+    """Write data as JSON, YAML or a pickle; return the text if no file is given."""
     kind = file_format or str(file).rsplit(".", 1)[-1]
     if kind in PICKLES and file is not None:
         import pickle
@@ -37,7 +47,10 @@ def dump(obj: Any, file: str | Path | None = None, file_format: str | None = Non
         return None
     if kind not in ("json", "yaml", "yml"):
         raise TypeError(f"Unsupported format: {kind}")
-    text = json.dumps(obj, default=_as_plain, **kwargs) if kind == "json" else yaml.safe_dump(obj, **kwargs)
+    if kind == "json":
+        text = json.dumps(obj, default=_as_plain, **kwargs)
+    else:
+        text = yaml.safe_dump(obj, **kwargs)
     if file is None:
         return text
     os.makedirs(osp.dirname(osp.abspath(file)), exist_ok=True)
@@ -81,10 +94,18 @@ def get(filepath: str | Path, backend_args: Any = None) -> bytes:
     return Path(filepath).read_bytes()
 
 
-def list_from_file(filename: str | Path, encoding: str = "utf-8", offset: int = 0, max_num: int = 0, prefix: str = "") -> list[str]:
-    """The lines of a text file."""
+def list_from_file(
+    filename: str | Path,
+    encoding: str = "utf-8",
+    offset: int = 0,
+    max_num: int = 0,
+    prefix: str = "",
+) -> list[str]:
+    """Return the lines of a text file; `max_num` limits them, 0 stands for all."""
     lines = Path(filename).read_text(encoding).splitlines()[offset:]
-    return [prefix + line.rstrip("\n\r") for line in (lines[:max_num] if max_num else lines)]
+    if max_num:
+        lines = lines[:max_num]
+    return [prefix + line.rstrip("\n\r") for line in lines]
 
 
 __all__ = [
@@ -100,4 +121,6 @@ __all__ = [
     "load",
     "put_text",
 ]
-__getattr__ = not_covered(__name__, __all__, {"FileClient": "only local files are covered: use paths"})
+__getattr__ = not_covered(
+    __name__, __all__, {"FileClient": "only local files are covered: use paths"}
+)

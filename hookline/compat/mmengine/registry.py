@@ -1,4 +1,4 @@
-"""`mmengine.registry`: names to classes and functions, with parents, children and scopes."""
+"""`mmengine.registry`: classes and functions by name, with parents, children and scopes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.utils.manager import ManagerMixin
-from hookline.compat.mmengine.utils.modules import get_object_from_string, import_modules_from_strings
+from hookline.compat.mmengine.utils.modules import (
+    get_object_from_string,
+    import_modules_from_strings,
+)
 from hookline.errors import suggest
 
 
@@ -43,7 +46,16 @@ class DefaultScope(ManagerMixin):
 
 
 class Registry:
-    """A table of classes and functions; `build(dict(type='Name', …))` makes an instance."""
+    """Classes and functions by name.
+
+    Args:
+        name: The name of the registry, for error messages.
+        build_func: Builds an instance from a config; that of the parent by default.
+        parent: The registry to look in for names that this one lacks.
+        scope: The name of this registry among the children of its parent; the top-level package
+            of the calling module by default, as in MMEngine.
+        locations: Modules to import before the first lookup, because they register their classes.
+    """
 
     def __init__(
         self,
@@ -80,32 +92,42 @@ class Registry:
     def __repr__(self) -> str:
         return f"Registry of {self._name}: {', '.join(sorted(self._module_dict))}"
 
-    def register_module(self, name: str | list[str] | None = None, force: bool = False, module: Any = None) -> Any:
-        """`@REGISTRY.register_module()`, or `REGISTRY.register_module(module=cls)`."""
+    def register_module(
+        self, name: str | list[str] | None = None, force: bool = False, module: Any = None
+    ) -> Any:
+        """Register a class or function: as a decorator, or with `module=`.
+
+        A module that is executed again may register its classes again.
+        """
         if module is None:
             return lambda module: self.register_module(name, force, module)
-        names = [module.__name__] if name is None else [name] if isinstance(name, str) else list(name)
-        for key in names:
+        names = name
+        if name is None:
+            names = [module.__name__]
+        elif isinstance(name, str):
+            names = [name]
+        for key in names or ():
             known = self._module_dict.get(key)
-            again = known is not None and (known.__module__, known.__qualname__) == (module.__module__, module.__qualname__)
-            if known is not None and not force and not again:
+            if known is not None and not force and not _is_same_definition(known, module):
                 raise KeyError(f"{key} is already registered in {self._name} at {known.__module__}")
             self._module_dict[key] = module
         return module
 
     def import_from_location(self) -> None:
-        """Import the modules that register what belongs here."""
+        """Import the modules that register their classes here."""
         if not self._imported:
             self._imported = True
             import_modules_from_strings(self._locations)
 
     def get(self, key: str) -> Any:
-        """What is registered under a name, a scope and a name, or what a dotted path names; None if there is nothing."""
+        """Return the object with a name, a scope and a name, or a dotted path; None if absent."""
         if not isinstance(key, str):
             raise TypeError(f"The key argument of `Registry.get` must be a str, got {type(key)}")
         scope, _, real_key = key.partition(".")
-        if real_key and (scope == self._scope or scope in self._children):
-            return (self if scope == self._scope else self._children[scope]).get(real_key)
+        if real_key and scope == self._scope:
+            return self.get(real_key)
+        if real_key and scope in self._children:
+            return self._children[scope].get(real_key)
         self.import_from_location()
         if key in self._module_dict:
             return self._module_dict[key]
@@ -118,31 +140,51 @@ class Registry:
 
     @contextmanager
     def switch_scope_and_registry(self, scope: str | None) -> Generator[Registry, None, None]:
-        """The registry of a scope, or of the default one, where it has a table of this kind."""
+        """Yield the registry of a scope, or of the default scope; this one if there is none."""
         with DefaultScope.overwrite_default_scope(scope):
             default = DefaultScope.get_current_instance()
-            wanted = default.scope_name if default is not None else None
-            yield self if wanted in (None, self._scope) else self.root._children.get(wanted, self)
+            if default is None or default.scope_name == self._scope:
+                yield self
+            else:
+                yield self.root._children.get(default.scope_name, self)
 
     def names(self) -> list[str]:
-        """Everything that can be built here."""
+        """Return the names of everything that can be built here."""
         self.import_from_location()
-        return sorted({*self._module_dict, *(self.parent.names() if self.parent is not None else ())})
+        names = set(self._module_dict)
+        if self.parent is not None:
+            names.update(self.parent.names())
+        return sorted(names)
+
+
+def _is_same_definition(one: Any, other: Any) -> bool:
+    same_module = one.__module__ == other.__module__
+    return bool(same_module and one.__qualname__ == other.__qualname__)
 
 
 def build_from_cfg(cfg: Any, registry: Registry, default_args: Any = None) -> Any:
-    """An instance of `cfg['type']`, with the rest of `cfg` and, where it is silent, `default_args`."""
+    """Build an instance of `cfg['type']` with the other entries of `cfg`.
+
+    Args:
+        cfg: The config.
+        registry: The registry of the type.
+        default_args: Entries that `cfg` may lack.
+    """
     if not hasattr(cfg, "keys"):
         raise TypeError(f"cfg should be a dict, ConfigDict or Config, but got {type(cfg)}")
     args = {**(default_args or {}), **dict(cfg.items())}
     if "type" not in args:
-        raise KeyError(f'`cfg` or `default_args` must contain the key "type", but got {cfg}\n{default_args}')
+        raise KeyError(
+            f'`cfg` or `default_args` must contain the key "type", but got {cfg}\n{default_args}'
+        )
     kind = args.pop("type")
     with registry.switch_scope_and_registry(args.pop("_scope_", None)) as current:
         if isinstance(kind, str):
             found = current.get(kind)
             if found is None:
-                raise KeyError(f"{kind} is not in the {current.scope}::{current.name} registry{suggest(kind, current.names())}")
+                full_name = f"{current.scope}::{current.name}"
+                hint = suggest(kind, current.names())
+                raise KeyError(f"{kind} is not in the {full_name} registry{hint}")
         elif callable(kind):
             found = kind
         else:
@@ -153,25 +195,31 @@ def build_from_cfg(cfg: Any, registry: Registry, default_args: Any = None) -> An
 
 
 def build_model_from_cfg(cfg: Any, registry: Registry, default_args: Any = None) -> Any:
-    """A model, or for a list of configs a `Sequential` of them."""
+    """Build a model; a list of configs becomes a `Sequential`."""
     if isinstance(cfg, list):
         from hookline.compat.mmengine.model import Sequential
 
-        return Sequential(*(build_from_cfg(each, registry, default_args) for each in cfg))
+        modules = [build_from_cfg(part, registry, default_args) for part in cfg]
+        return Sequential(*modules)
     return build_from_cfg(cfg, registry, default_args)
 
 
 def build_runner_from_cfg(cfg: Any, registry: Registry) -> Any:
-    """A runner of `runner_type`, by its `from_cfg`."""
+    """Build a runner of `runner_type` with its `from_cfg`."""
     kind = cfg.get("runner_type", "Runner")
     found = registry.get(kind) if isinstance(kind, str) else kind
     if found is None:
-        raise KeyError(f"{kind} is not in the {registry.name} registry{suggest(kind, registry.names())}")
+        raise KeyError(
+            f"{kind} is not in the {registry.name} registry{suggest(kind, registry.names())}"
+        )
     return found.from_cfg(cfg)
 
 
 def build_scheduler_from_cfg(cfg: Any, registry: Registry, default_args: Any = None) -> Any:
-    """A parameter scheduler; `convert_to_iter_based` turns one given in epochs into one of iterations."""
+    """Build a parameter scheduler.
+
+    With `convert_to_iter_based` in the config, a schedule in epochs becomes one in iterations.
+    """
     args = {**(default_args or {}), **dict(cfg.items())}
     epoch_length = args.pop("epoch_length", None)
     if not args.pop("convert_to_iter_based", False):
@@ -182,20 +230,27 @@ def build_scheduler_from_cfg(cfg: Any, registry: Registry, default_args: Any = N
 
 
 def init_default_scope(scope: str) -> None:
-    """Look names up in a scope first from now on."""
+    """Make a scope the default one, in which names are looked up first."""
     DefaultScope.get_instance(f"{scope}-{len(DefaultScope._instance_dict)}", scope_name=scope)
 
 
 def _scope_of_caller() -> str:
-    """The top package of the module that makes a registry."""
+    """Return the top-level package of the module that makes a registry.
+
+    MMEngine documents this default of `scope`, and packages built on it rely on it.
+    """
     frame: Any = inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back
-    return "mmengine" if frame is None else frame.f_globals.get("__name__", "mmengine").split(".")[0]
+    if frame is None:
+        return "mmengine"
+    module: str = frame.f_globals.get("__name__", "mmengine")
+    return module.split(".")[0]
 
 
 def _root(name: str, *locations: str, build_func: Callable[..., Any] | None = None) -> Registry:
-    return Registry(name, build_func=build_func, scope="mmengine", locations=[f"hookline.compat.mmengine.{place}" for place in locations])
+    modules = [f"hookline.compat.mmengine.{location}" for location in locations]
+    return Registry(name, build_func=build_func, scope="mmengine", locations=modules)
 
 
 RUNNERS = _root("runner", "runner", build_func=build_runner_from_cfg)
@@ -222,4 +277,7 @@ LOG_PROCESSORS = _root("log_processor", "runner")
 INFERENCERS = _root("inferencer")
 FUNCTIONS = _root("function", "dataset")
 
-__getattr__ = not_covered(__name__, [name for name in globals() if name[0].isupper() or name.startswith(("build_", "init_"))])
+__getattr__ = not_covered(
+    __name__,
+    [name for name in globals() if name[0].isupper() or name.startswith(("build_", "init_"))],
+)

@@ -1,4 +1,4 @@
-"""`mmengine.structures`: what models and metrics hand each other, data with facts about it."""
+"""`mmengine.structures`: data and metadata that are passed between models and metrics."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from hookline.compat.missing import not_covered
 
 
 class BaseDataElement:
-    """Data (tensors, boxes, labels) as attributes, and `metainfo` about it that does not move between devices."""
+    """Data such as tensors, boxes and labels as attributes, with metadata in `metainfo`.
+
+    Only data is moved between devices.
+    """
 
     def __init__(self, *, metainfo: dict[str, Any] | None = None, **kwargs: Any) -> None:
         self._metainfo_fields: set[str] = set()
@@ -82,10 +85,14 @@ class BaseDataElement:
     def set_field(self, value: Any, name: str, dtype: Any = None, field_type: str = "data") -> None:
         if dtype is not None and not isinstance(value, dtype):
             raise AssertionError(f"{value} should be a {dtype} but got {type(value)}")
-        mine, other = (self._data_fields, self._metainfo_fields) if field_type == "data" else (self._metainfo_fields, self._data_fields)
-        if name in other:
-            raise AttributeError(f"Cannot set {name} to be a field of {field_type}: it is one of the other kind already")
-        mine.add(name)
+        fields = {"data": self._data_fields, "metainfo": self._metainfo_fields}
+        other = "metainfo" if field_type == "data" else "data"
+        if name in fields[other]:
+            raise AttributeError(
+                f"Cannot set {name} to be a field of {field_type} because {name} is already "
+                f"a {other} field"
+            )
+        fields[field_type].add(name)
         super().__setattr__(name, value)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -107,8 +114,10 @@ class BaseDataElement:
         return name in self._data_fields or name in self._metainfo_fields
 
     def _map(self, kind: Any, function: Any) -> Any:
-        """A new element, with a function applied to what is of a kind."""
-        changed = {key: function(value) if isinstance(value, kind) else value for key, value in self.items()}
+        """Return a new element with a function applied to the values of a type."""
+        changed = {}
+        for key, value in self.items():
+            changed[key] = function(value) if isinstance(value, kind) else value
         other = type(self)()
         other.set_metainfo(dict(self.metainfo_items()))
         other.set_data(changed)
@@ -127,14 +136,20 @@ class BaseDataElement:
         return self._map((torch.Tensor, BaseDataElement), lambda value: value.detach())
 
     def numpy(self) -> Any:
-        return self._map((torch.Tensor, BaseDataElement), lambda value: value.detach().cpu().numpy())
+        def to_numpy(value: Any) -> Any:
+            return value.detach().cpu().numpy()
+
+        return self._map((torch.Tensor, BaseDataElement), to_numpy)
 
     def to_tensor(self) -> Any:
         return self._map(np.ndarray, torch.from_numpy)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain dicts."""
-        return {key: value.to_dict() if isinstance(value, BaseDataElement) else value for key, value in self.all_items()}
+        """Return data and metadata as plain dicts."""
+        values = {}
+        for key, value in self.all_items():
+            values[key] = value.to_dict() if isinstance(value, BaseDataElement) else value
+        return values
 
     def __repr__(self) -> str:
         rows = "".join(f"\n    {key}: {value!r}" for key, value in self.all_items())
@@ -142,7 +157,7 @@ class BaseDataElement:
 
 
 class InstanceData(BaseDataElement):
-    """Fields of one length, such as the boxes and labels of an image's objects; indexing selects objects."""
+    """Fields of the same length, such as boxes and labels of objects; indexing selects objects."""
 
     def __len__(self) -> int:
         return len(self.values()[0]) if self.keys() else 0
@@ -153,33 +168,39 @@ class InstanceData(BaseDataElement):
         other = type(self)(metainfo=self.metainfo)
         for key, value in self.items():
             if isinstance(value, list) and not isinstance(item, slice):
-                index = np.asarray(item.cpu() if isinstance(item, torch.Tensor) else item)
-                index = np.flatnonzero(index) if index.dtype == bool else index
-                other.set_field([value[int(i)] for i in index], key)
+                other.set_field([value[index] for index in _indices(item)], key)
             else:
                 other.set_field(value[item], key)
         return other
 
     @staticmethod
     def cat(instances_list: list[InstanceData]) -> InstanceData:
-        """Several of them in a row."""
+        """Return the concatenation of several elements."""
         first = instances_list[0]
         other = type(first)(metainfo=first.metainfo)
-        for key, _ in first.items():
-            parts = [getattr(each, key) for each in instances_list]
-            joined = (
-                torch.cat(parts)
-                if isinstance(parts[0], torch.Tensor)
-                else np.concatenate(parts)
-                if isinstance(parts[0], np.ndarray)
-                else sum(parts, type(parts[0])())
-            )
-            other.set_field(joined, key)
+        for key in first.keys():  # noqa: SIM118  # iterating the element yields objects
+            other.set_field(_concatenate([getattr(each, key) for each in instances_list]), key)
         return other
 
 
+def _indices(item: Any) -> list[int]:
+    """Return an index array, or a mask, as a list of indices."""
+    index = np.asarray(item.cpu() if isinstance(item, torch.Tensor) else item)
+    if index.dtype == bool:
+        index = np.flatnonzero(index)
+    return [int(number) for number in index]
+
+
+def _concatenate(parts: list[Any]) -> Any:
+    if isinstance(parts[0], torch.Tensor):
+        return torch.cat(parts)
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return sum(parts, type(parts[0])())
+
+
 class LabelData(BaseDataElement):
-    """Labels of a whole sample."""
+    """The labels of a whole sample."""
 
     @staticmethod
     def onehot_to_label(onehot: torch.Tensor) -> torch.Tensor:
@@ -191,7 +212,7 @@ class LabelData(BaseDataElement):
 
 
 class PixelData(BaseDataElement):
-    """Maps of one height and width, such as segmentations."""
+    """Maps of the same height and width, such as segmentations."""
 
     @property
     def shape(self) -> tuple[int, ...] | None:

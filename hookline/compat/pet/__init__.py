@@ -1,4 +1,4 @@
-"""Pet's hooks, event storage and writers; `PetHooks` runs such hooks in a Hookline run."""
+"""The hooks, event storage and writers of Pet; `PetHooks` runs its hooks in a Hookline run."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.pet.adapter import PetHooks
@@ -11,7 +11,14 @@ from hookline.compat.pet.lib.utils.events import (
     TensorboardXWriter,
     get_event_storage,
 )
-from hookline.compat.pet.lib.utils.logger import IterationTimer, LRScheduler, PeriodicWriter, PreciseBN, TestHook, TrainHook
+from hookline.compat.pet.lib.utils.logger import (
+    IterationTimer,
+    LRScheduler,
+    PeriodicWriter,
+    PreciseBN,
+    TestHook,
+    TrainHook,
+)
 from hookline.compat.pet.lib.utils.misc import logging_rank
 from hookline.compat.pet.lib.utils.net import get_bn_modules, update_bn_stats
 from hookline.compat.pet.lib.utils.timer import Timer

@@ -1,4 +1,4 @@
-"""Pet's hooks in a Hookline run."""
+"""Run hooks of Pet in a Hookline run."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from typing import Any
 from hookline.compat.pet.lib.utils.events import EventStorage
 from hookline.engine import BaseHook, BaseRunner, Priority
 from hookline.errors import ConfigError
-from hookline.tracking import put_losses
+from hookline.hooks.bases.tracker import record_losses
 
-MOMENTS = ("before_train", "before_step", "after_step", "after_train")
+METHODS = ("before_train", "before_step", "after_step", "after_train")
 
 
 class PetHooks(BaseHook):
-    """Call Pet's hooks, in the order of the list, at the moments of a Hookline run.
+    """Calls hooks of Pet at the corresponding sites of a run.
 
-    They get `storage`, whose `iter` is the run's and which records into its events, and in a run by epochs `epoch` (from 1),
-    `max_epoch` and `max_epochs`; what a method does not take is left out. The losses of the step are in the storage.
-    Schedulers of hooks, and the state of those that have `state_dict`, are kept in checkpoints.
+    They get `storage`, which records into the run's events and has its iteration and the losses of
+    the step. In a run by epochs they also get `epoch` (from 1), `max_epoch` and `max_epochs`. A
+    method is only called with the arguments that it takes. A hook with `state_dict`, and the
+    scheduler of a hook, is saved in checkpoints.
+
+    Args:
+        hooks: The hooks, in the order in which they are called.
     """
 
     priority = Priority.LOW
@@ -27,31 +31,39 @@ class PetHooks(BaseHook):
     def __init__(self, hooks: Iterable[Any]) -> None:
         self.hooks = list(hooks)
         for hook in self.hooks:
-            if not any(callable(getattr(hook, moment, None)) for moment in MOMENTS):
-                raise ConfigError(f"PetHooks: {hook!r} has none of {', '.join(MOMENTS)}")
+            if not any(callable(getattr(hook, method, None)) for method in METHODS):
+                raise ConfigError(
+                    f"a hook needs at least one of {', '.join(METHODS)}",
+                    component="PetHooks",
+                    parameter="hooks",
+                    value=hook,
+                )
 
     def before_train(self, runner: BaseRunner) -> None:
         self.storage = EventStorage(runner.iter, events_of_a_run=runner.events)
-        self._closed = False
+        self._finished = False
         self._call("before_train", {})
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        self.storage.iter, self.storage.epoch = runner.iter, runner.epoch
+        self.storage.iter = runner.iter
+        self.storage.epoch = runner.epoch
         self._call("before_step", {"storage": self.storage})
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        put_losses(runner)
+        record_losses(runner)
         self.storage.put_scalar("total_loss", runner.outputs["loss"].detach())
-        progress: dict[str, Any] = {}
-        if runner.iter_limit is None:
-            progress = {"epoch": runner.epoch + 1, "max_epoch": runner.max_epochs, "max_epochs": runner.max_epochs}
-        self._call("after_step", {"storage": self.storage, **progress})
+        arguments: dict[str, Any] = {"storage": self.storage}
+        if runner.loop.iter_limit is None:
+            arguments["epoch"] = runner.epoch + 1
+            arguments["max_epoch"] = runner.max_epochs
+            arguments["max_epochs"] = runner.max_epochs
+        self._call("after_step", arguments)
 
     def after_train(self, runner: BaseRunner) -> None:
         self._finish()
 
     def cleanup(self, runner: BaseRunner) -> None:
-        self._finish()  # as Pet's own loop does in its `finally`
+        self._finish()  # Pet's loop calls after_train in a `finally` block
 
     def state_dict(self) -> dict[str, Any]:
         return {str(index): part.state_dict() for index, part in self._stateful().items()}
@@ -62,25 +74,31 @@ class PetHooks(BaseHook):
                 part.load_state_dict(state[str(index)])
 
     def _finish(self) -> None:
-        if not getattr(self, "_closed", True):
-            self._closed = True
+        if not getattr(self, "_finished", True):
+            self._finished = True
             self._call("after_train", {"storage": self.storage})
 
-    def _call(self, moment: str, values: dict[str, Any]) -> None:
+    def _call(self, name: str, arguments: dict[str, Any]) -> None:
         with self.storage:
             for hook in self.hooks:
-                method = getattr(hook, moment, None)
+                method = getattr(hook, name, None)
                 if method is not None:
-                    method(**_accepted(method, values))
+                    method(**_accepted(method, arguments))
 
     def _stateful(self) -> dict[int, Any]:
-        """What of each hook has a state: the hook itself, or its scheduler."""
-        parts = {index: hook if hasattr(hook, "state_dict") else getattr(hook, "scheduler", None) for index, hook in enumerate(self.hooks)}
-        return {index: part for index, part in parts.items() if hasattr(part, "state_dict")}
+        """Return, by the index of a hook, the object with its state: the hook or its scheduler."""
+        found = {}
+        for index, hook in enumerate(self.hooks):
+            for part in (hook, getattr(hook, "scheduler", None)):
+                if hasattr(part, "state_dict"):
+                    found[index] = part
+                    break
+        return found
 
 
-def _accepted(method: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
+def _accepted(method: Callable[..., Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a method takes."""
     parameters = inspect.signature(method).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return values
-    return {name: value for name, value in values.items() if name in parameters}
+        return arguments
+    return {name: value for name, value in arguments.items() if name in parameters}

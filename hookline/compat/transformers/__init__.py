@@ -1,31 +1,28 @@
-"""Callbacks of Hugging Face's Trainer run here (`wrap`), and our hooks run in that Trainer (`HooklineCallback`)."""
+"""Run callbacks of HF's Trainer as hooks (`wrap`), and hooks in it (`HooklineCallback`)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from transformers import TrainerCallback
-
 from hookline.compat.transformers.hook import TransformersHook
 
 __all__ = ["HooklineCallback", "is_callback", "wrap"]
 
+is_callback = TransformersHook.is_callback
+
 
 def wrap(callback: Any, **arguments: Any) -> TransformersHook:
-    """A hook that drives an unmodified TrainerCallback. `arguments` are TrainingArguments that differ from what the run tells.
+    """Return a hook that drives an unmodified TrainerCallback.
 
-    `wrap(EarlyStoppingCallback(3), metric_for_best_model="accuracy")`.
+    Example: `wrap(EarlyStoppingCallback(3), metric_for_best_model="accuracy")`.
+
+    Args:
+        callback: The callback.
+        arguments: TrainingArguments that replace the values derived from the run.
     """
-    if not is_callback(type(callback)):
-        raise TypeError(f"a callback of transformers is an instance of TrainerCallback, got {callback!r}")
-    hook = TransformersHook.around(callback)
-    assert isinstance(hook, TransformersHook)
-    hook.given = arguments
+    hook = TransformersHook.wrap(callback)
+    hook.arguments = arguments
     return hook
-
-
-def is_callback(cls: type) -> bool:
-    return issubclass(cls, TrainerCallback)
 
 
 def __getattr__(name: str) -> Any:

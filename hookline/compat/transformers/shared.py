@@ -1,4 +1,4 @@
-"""What all callbacks of Hugging Face's kind share in one run: TrainingArguments, TrainerState and TrainerControl."""
+"""TrainingArguments, TrainerState and TrainerControl, which all callbacks of a run share."""
 
 from __future__ import annotations
 
@@ -14,92 +14,98 @@ from transformers import TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hookline.checkpoint import write_checkpoint
-from hookline.compat.foreign.facade import missing
+from hookline.compat.foreign import AliasedMetrics
+from hookline.compat.foreign.facade import missing_attribute
+from hookline.compat.foreign.steps import accumulation_steps, count_optimizer_steps, find_hook
 from hookline.engine import BaseRunner
-from hookline.engine.metrics import better_when, find_name
-from hookline.hooks import CheckpointHook, EvalHook, GradientCumulativeOptimizerHook, LoggerHook
+from hookline.hooks import CheckpointHook, EvalHook, LoggerHook
+from hookline.metrics.direction import infer_direction
+from hookline.metrics.results import find_name
 
-_of_runner: weakref.WeakKeyDictionary[BaseRunner, Shared] = weakref.WeakKeyDictionary()
+DEFAULT_LOGGING_STEPS = 500  # the Trainer's
+
+_shared_states: weakref.WeakKeyDictionary[BaseRunner, SharedState] = weakref.WeakKeyDictionary()
 
 
 class State(TrainerState):  # type: ignore[misc]
-    """A real TrainerState; an attribute that it lacks is told with the callback that asked for it."""
+    """A real TrainerState; the error for a missing attribute names the callback."""
 
     stands_for = "state"
 
     def __getattr__(self, name: str) -> Any:
-        raise missing(self, name)
+        raise missing_attribute(self, name)
 
 
-class EvalMetrics(dict[str, Any]):
-    """What callbacks are told of an evaluation: `eval_…`, and found by any of a metric's names (`eval_acc`, `eval_accuracy`)."""
+class EvalMetrics(AliasedMetrics):
+    """The results of an evaluation, `eval_…`, found by any of a metric's names."""
 
-    def __missing__(self, name: str) -> Any:
-        known = self._known(name)
-        if known == name:
-            raise KeyError(name)
-        return self[known]
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and super().__contains__(self._known(name))
-
-    def get(self, name: str, default: Any = None) -> Any:
-        return super().get(self._known(name), default)
-
-    def _known(self, name: str) -> str:
-        """The name under which a metric is kept, or, if it is not, the one given."""
-        found = find_name(name.removeprefix("eval_"), (key.removeprefix("eval_") for key in self))
-        return name if super().__contains__(name) or found is None else f"eval_{found}"
+    def find(self, name: str) -> str | None:
+        """Return the key of a metric; the prefix of a name is optional."""
+        if dict.__contains__(self, name):
+            return name
+        known = [key.removeprefix("eval_") for key in self if key.startswith("eval_")]
+        found = find_name(name.removeprefix("eval_"), known)
+        return None if found is None else f"eval_{found}"
 
 
-class Shared:
-    """The three objects, kept up to date with the run."""
+class SharedState:
+    """The three objects, updated from the run."""
 
-    def __init__(self, runner: BaseRunner) -> None:
+    def __init__(self) -> None:
         self.state = State()
         self.control = TrainerControl()
         self.args: Any = None  # TrainingArguments, made when the run begins
-        self.given: dict[str, Any] = {}
-        self._judged_at = -1
+        self._given: dict[str, Any] = {}
+        self._best_updated_at = -1
 
     @classmethod
-    def of(cls, runner: BaseRunner) -> Shared:
-        if runner not in _of_runner:
-            _of_runner[runner] = cls(runner)
-        return _of_runner[runner]
+    def for_runner(cls, runner: BaseRunner) -> SharedState:
+        """Return the state of a runner; the first call makes it."""
+        if runner not in _shared_states:
+            _shared_states[runner] = cls()
+        return _shared_states[runner]
 
     def begin(self, runner: BaseRunner, given: dict[str, Any]) -> None:
-        """Make the arguments from what the run knows of itself; what a hook was given besides is for all of them."""
-        self.given.update(given)
-        self.args = TrainingArguments(**{**arguments_of(runner), **self.given})
-        if self.args.metric_for_best_model and self.args.greater_is_better is None:
-            self.args.greater_is_better = better_when(self.args.metric_for_best_model) == "greater"
+        """Make the arguments from the run; those given to one hook hold for all hooks."""
+        self._given.update(given)
+        self.args = TrainingArguments(**{**derive_arguments(runner), **self._given})
+        metric = self.args.metric_for_best_model
+        if metric and self.args.greater_is_better is None:
+            self.args.greater_is_better = infer_direction(metric) == "greater"
         state = self.state
-        state.is_world_process_zero = state.is_local_process_zero = runner.is_main
+        state.is_world_process_zero = runner.is_main
+        state.is_local_process_zero = runner.is_main
         state.num_train_epochs = runner.max_epochs or 0
-        state.max_steps = optimizer_steps_of(runner)
+        state.max_steps = _total_steps(runner)
         state.compute_steps(self.args, state.max_steps)
         state.global_step = runner.optimizer_steps
 
-    def judge(self, runner: BaseRunner) -> None:
-        """Keep the best metric, as the Trainer does when all callbacks have seen an evaluation."""
-        args, state = self.args, self.state
-        if args.metric_for_best_model is None or self._judged_at == runner.iter:
+    def update_best(self, runner: BaseRunner) -> None:
+        """Update the best metric once per evaluation, after all callbacks have seen the results."""
+        metric = self.args.metric_for_best_model
+        if metric is None or self._best_updated_at == runner.iter:
             return
-        self._judged_at = runner.iter
-        value = runner.metrics.get(args.metric_for_best_model.removeprefix("eval_"))
-        if value is not None and (state.best_metric is None or _better(value, state.best_metric, bool(args.greater_is_better))):
-            state.best_metric, state.best_global_step = value, runner.optimizer_steps
+        self._best_updated_at = runner.iter
+        value = runner.metrics.get(metric.removeprefix("eval_"))
+        if value is None:
+            return
+        best = self.state.best_metric
+        if best is None or _is_better(value, best, bool(self.args.greater_is_better)):
+            self.state.best_metric = value
+            self.state.best_global_step = runner.optimizer_steps
 
-    def note(self, logs: Mapping[str, Any]) -> None:
-        """Add to the history what is logged: once, though every callback logs it."""
+    def add_to_history(self, logs: Mapping[str, Any]) -> None:
+        """Add logged values to the history: once, although every callback logs them."""
         row = {**logs, "step": self.state.global_step}
         if row not in self.state.log_history[-2:]:
             self.state.log_history.append(row)
 
     @contextmanager
-    def saved(self, runner: BaseRunner) -> Iterator[None]:
-        """While callbacks are told of a save there is the folder that the Trainer would have written, with a checkpoint of ours."""
+    def checkpoint_folder(self, runner: BaseRunner) -> Iterator[None]:
+        """Provide the folder `checkpoint-<step>` that the Trainer would have written.
+
+        Callbacks upload it in `on_save`. It holds a checkpoint of Hookline's, and is temporary.
+        """
         folder = Path(self.args.output_dir) / f"{PREFIX_CHECKPOINT_DIR}-{self.state.global_step}"
         if not runner.is_main or runner.checkpoint is None or folder.exists():
             yield
@@ -113,13 +119,14 @@ class Shared:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def arguments_of(runner: BaseRunner) -> dict[str, Any]:
-    """TrainingArguments that say what the run does."""
-    evaluates, saves, logs = (
-        next((hook for hook in runner.hooks if isinstance(hook, kind)), None) for kind in (EvalHook, CheckpointHook, LoggerHook)
-    )
-    together = _together(runner)
-    found: dict[str, Any] = {
+def derive_arguments(runner: BaseRunner) -> dict[str, Any]:
+    """Return the TrainingArguments that describe a run."""
+    accumulated = accumulation_steps(runner)
+    logger = find_hook(runner, LoggerHook)
+    logging_steps = DEFAULT_LOGGING_STEPS
+    if logger is not None:
+        logging_steps = max(1, logger.interval // accumulated)
+    arguments: dict[str, Any] = {
         "output_dir": str(runner.work_dir),
         "report_to": [],
         "use_cpu": runner.device.type == "cpu",
@@ -128,45 +135,43 @@ def arguments_of(runner: BaseRunner) -> dict[str, Any]:
         "eval_strategy": "no",
         "save_strategy": "no",
         "logging_strategy": "steps",
-        "logging_steps": max(1, logs.interval // together) if isinstance(logs, LoggerHook) else 500,
-        "gradient_accumulation_steps": together,
+        "logging_steps": logging_steps,
+        "gradient_accumulation_steps": accumulated,
     }
     if runner.max_epochs is not None:
-        found["num_train_epochs"] = float(runner.max_epochs)
-    if runner.iter_limit is not None:
-        found["max_steps"] = optimizer_steps_of(runner)
-    if isinstance(evaluates, EvalHook) and runner.val_loader is not None:
-        found |= _every("eval", evaluates, runner)
-    if isinstance(saves, CheckpointHook) and saves.interval > 0:
-        found |= _every("save", saves, runner)
-    return found
+        arguments["num_train_epochs"] = float(runner.max_epochs)
+    if runner.loop.iter_limit is not None:
+        arguments["max_steps"] = _total_steps(runner)
+    evaluation = find_hook(runner, EvalHook)
+    if evaluation is not None and runner.val_loader is not None:
+        arguments |= _interval_arguments("eval", evaluation, runner)
+    saving = find_hook(runner, CheckpointHook)
+    if saving is not None and saving.interval > 0:
+        arguments |= _interval_arguments("save", saving, runner)
+    return arguments
 
 
-def _every(what: str, hook: Any, runner: BaseRunner) -> dict[str, Any]:
-    """How often a hook does something, in steps of the optimizer; the Trainer knows of no interval of several epochs."""
-    length, together = runner.epoch_length, _together(runner)
+def _interval_arguments(action: str, hook: Any, runner: BaseRunner) -> dict[str, Any]:
+    """Return the interval of a hook in optimizer steps, or as one epoch.
+
+    The Trainer has no interval of several epochs.
+    """
+    accumulated = accumulation_steps(runner)
     if not hook.by_epoch:
-        steps = max(1, hook.interval // together)
-    elif hook.interval > 1 and length is not None:
-        steps = hook.interval * math.ceil(length / together)
+        steps = max(1, hook.interval // accumulated)
+    elif hook.interval > 1 and runner.epoch_length is not None:
+        steps = hook.interval * math.ceil(runner.epoch_length / accumulated)
     else:
-        return {f"{what}_strategy": "epoch"}
-    return {f"{what}_strategy": "steps", f"{what}_steps": steps}
+        return {f"{action}_strategy": "epoch"}
+    return {f"{action}_strategy": "steps", f"{action}_steps": steps}
 
 
-def optimizer_steps_of(runner: BaseRunner) -> int:
-    """How many optimizer steps the whole run will take, as far as that is known; an epoch, and the run, ends with a step."""
+def _total_steps(runner: BaseRunner) -> int:
+    """Return the number of optimizer steps of the whole run, or 0 if it is not known."""
     if runner.max_iters is None:
         return 0
-    together, length = _together(runner), runner.epoch_length or runner.max_iters
-    whole, rest = divmod(runner.max_iters, length)
-    return whole * math.ceil(length / together) + math.ceil(rest / together)
+    return count_optimizer_steps(runner, runner.max_iters)
 
 
-def _together(runner: BaseRunner) -> int:
-    """How many iterations make an optimizer step."""
-    return next((hook.cumulative_iters for hook in runner.hooks if isinstance(hook, GradientCumulativeOptimizerHook)), 1)
-
-
-def _better(value: float, than: float, greater: bool) -> bool:
+def _is_better(value: float, than: float, greater: bool) -> bool:
     return value > than if greater else value < than

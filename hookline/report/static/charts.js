@@ -1,20 +1,27 @@
 "use strict";
-// Curves: which belong into one chart, and how a chart is drawn, smoothed, hovered and brought up to date.
-const DASHES = [undefined, [7, 4], [2, 3], [10, 3, 2, 3]]; // with several runs a colour is a run, a dash is a curve of it
+// Charts of curves: grouping, drawing, smoothing, hovering and updating.
+// With several runs, the color identifies the run and the dash one of its curves.
+const DASHES = [undefined, [7, 4], [2, 3], [10, 3, 2, 3]];
 const GROUPS = ["Curves", "Learning rate", "Phase times", "Speed", "System", "Others"];
 
 function placeOf(tag) {
   const parts = tag.split("/"), mode = ["train", "val", "test"].includes(parts[0]) ? parts[0] : "";
   const name = mode ? parts.slice(1).join("/") : tag;
-  if (/^(lr|momentum)\b/.test(name)) return { group: "Learning rate", chart: name.startsWith("lr") ? "learning rate" : "momentum", label: name };
-  if (/^time\/(data|forward|backward|optimizer|hooks)$/.test(tag)) return { group: "Phase times", chart: "seconds of an iteration", label: tag.slice(5) };
-  if (/^(time\/|throughput\/)/.test(tag) || ["time", "data_time", "eta"].includes(name)) return { group: "Speed", chart: name, label: name };
+  if (/^(lr|momentum)\b/.test(name)) {
+    return { group: "Learning rate", chart: name.startsWith("lr") ? "learning rate" : "momentum", label: name };
+  }
+  if (/^time\/(data|forward|backward|optimizer|hooks)$/.test(tag)) {
+    return { group: "Phase times", chart: "seconds per iteration", label: tag.slice(5) };
+  }
+  if (/^(time\/|throughput\/)/.test(tag) || ["time", "data_time", "eta"].includes(name)) {
+    return { group: "Speed", chart: name, label: name };
+  }
   if (/^(system|memory)\//.test(tag)) return { group: "System", chart: tag, label: tag };
   if (mode) return { group: "Curves", chart: name, label: tag };
   return { group: "Others", chart: tag, label: tag };
 }
 
-// {group: {chart: [{run, index, tag, label, curve}]}}, in the order in which the page shows them.
+// Return {group: {chart: [{run, index, tag, label, curve}]}} in the order of the page.
 function arrange(runs) {
   const groups = new Map(GROUPS.map((name) => [name, new Map()]));
   runs.forEach((run, index) => {
@@ -26,11 +33,12 @@ function arrange(runs) {
     }
   });
   const rank = (name) => (/loss/.test(name) ? 0 : /acc/.test(name) ? 1 : 2);
-  groups.set("Curves", new Map([...groups.get("Curves")].sort((a, b) => rank(a[0]) - rank(b[0]) || a[0].localeCompare(b[0]))));
+  const order = (a, b) => rank(a[0]) - rank(b[0]) || a[0].localeCompare(b[0]);
+  groups.set("Curves", new Map([...groups.get("Curves")].sort(order)));
   return groups;
 }
 
-// An exponential mean without the bias of its beginning.
+// Return the exponential moving average, corrected for the bias of its start.
 function smooth(values, weight) {
   let mean = 0, total = 0;
   return values.map((value) => {
@@ -61,7 +69,7 @@ class Chart {
 
   show(curves, runCount, weight) {
     const series = [{ label: "iteration", value: (u, value) => (value === null ? "" : String(value)) }], tables = [];
-    const seen = {}; // how many curves of a run there are in this chart already
+    const seen = {}; // the number of curves of each run in this chart so far
     curves.forEach(({ run, index, label, curve }, order) => {
       const several = runCount > 1, code = several ? index : order;
       seen[index] = (seen[index] ?? -1) + 1;
@@ -69,16 +77,18 @@ class Chart {
       const line = { label: name, spanGaps: true, dash: several ? DASHES[seen[index] % DASHES.length] : undefined };
       const few = curve.x.length < 60;
       tables.push([curve.x, curve.y]);
-      series.push({ ...line, stroke: () => colour(code), alpha: weight ? 0.3 : 1, width: weight ? 1 : 1.6, points: { show: few, size: 5 },
-        value: (u, value) => number(value) });
+      const raw = weight ? { alpha: 0.3, width: 1 } : { alpha: 1, width: 1.6 };
+      line.stroke = () => color(code);
+      line.value = (u, value) => number(value);
+      series.push({ ...line, ...raw, points: { show: few, size: 5 } });
       if (weight) {
         const xs = curve.mean_x || curve.x, ys = curve.mean_y || curve.y;
         tables.push([xs, smooth(ys, weight)]);
-        series.push({ ...line, label: `${name}, smoothed`, stroke: () => colour(code), width: 2, points: { show: false }, value: (u, value) => number(value) });
+        series.push({ ...line, label: `${name}, smoothed`, width: 2, points: { show: false } });
       }
     });
     const data = tables.length ? uPlot.join(tables) : [[]];
-    const shape = JSON.stringify(series.map((each) => each.label)) + weight + JSON.stringify(curves.map((each) => each.curve.x.length < 60));
+    const shape = JSON.stringify([series.map((each) => each.label), weight, curves.map((each) => each.curve.x.length < 60)]);
     if (this.plot && shape === this.shape) {
       const zoomed = this.zoomed();
       this.plot.setData(data, !zoomed);
@@ -97,12 +107,14 @@ class Chart {
   build(series, data) {
     const kept = this.plot && this.zoomed() ? { min: this.plot.scales.x.min, max: this.plot.scales.x.max } : null;
     if (this.plot) this.plot.destroy();
-    const axis = { stroke: () => css("--faint"), grid: { stroke: () => css("--line"), width: 1 }, ticks: { stroke: () => css("--line"), width: 1 } };
+    const line = { stroke: () => css("--line"), width: 1 };
+    const axis = { stroke: () => css("--faint"), grid: { ...line }, ticks: { ...line } };
+    const dataIdx = (u, index, hovered) => (index === 0 || hovered === null ? hovered : nearest(u.data[index], hovered));
     this.plot = new uPlot({
       width: this.width(), height: 230, series,
       scales: { x: { time: false } },
       axes: [{ ...axis }, { ...axis, size: 62, values: (u, values) => values.map(number) }],
-      cursor: { sync: { key: "hookline" }, dataIdx: (u, index, hovered) => (index === 0 || hovered === null ? hovered : nearest(u.data[index], hovered)) },
+      cursor: { sync: { key: "hookline" }, dataIdx },
       legend: { live: true },
     }, data, this.place);
     if (kept) this.plot.setScale("x", kept);

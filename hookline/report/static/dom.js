@@ -1,5 +1,5 @@
 "use strict";
-// Everything that comes from a run goes into the page as text: there is no markup made of data anywhere.
+// Helpers to build the page. Data of a run become text nodes, never markup.
 function el(tag, about, ...children) {
   const node = document.createElement(tag);
   for (const [key, value] of Object.entries(about || {})) {
@@ -19,7 +19,7 @@ function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-function colour(index) {
+function color(index) {
   return css(`--c${index % 8}`);
 }
 
@@ -28,7 +28,8 @@ function number(value) {
   if (typeof value !== "number") return String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e7) return String(value);
   const size = Math.abs(value);
-  return size !== 0 && (size < 1e-3 || size >= 1e6) ? value.toExponential(3).replace(/\.?0+e/, "e") : String(Number(value.toPrecision(4)));
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(3).replace(/\.?0+e/, "e");
+  return String(Number(value.toPrecision(4)));
 }
 
 function seconds(value) {

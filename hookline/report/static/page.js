@@ -1,5 +1,5 @@
 "use strict";
-// The whole page, from its data; and the live page, which asks for news.
+// Build the page from its data, and update the live page.
 const given = JSON.parse(document.getElementById("data").textContent);
 const charts = new Map();
 let shown = given, weight = 0;
@@ -52,7 +52,10 @@ function draw(data) {
     first.node.replaceChildren(summarySection(data));
   }
   drawCurves(data);
-  for (const [name, make] of SECTIONS) put(name, JSON.stringify(data.runs.map((run) => partOf(name, run))) + JSON.stringify(data.differences), () => make(data));
+  for (const [name, make] of SECTIONS) {
+    const key = JSON.stringify([data.runs.map((run) => partOf(name, run)), data.differences]);
+    put(name, key, () => make(data));
+  }
 }
 
 function partOf(name, run) {
@@ -70,8 +73,8 @@ function controls() {
     drawCurves(shown);
   });
   return el("div", { class: "controls" }, el("label", {}, "smoothing", slider, label),
-    el("button", { id: "reset", onclick: () => charts.forEach((chart) => chart.plot && chart.reset()) }, "whole range"),
-    el("span", { class: "faint" }, "drag over a chart to zoom, double-click to go back"));
+    el("button", { id: "reset", onclick: () => charts.forEach((chart) => chart.plot && chart.reset()) }, "reset zoom"),
+    el("span", { class: "faint" }, "drag over a chart to zoom, double-click to reset"));
 }
 
 function redrawAll() {
@@ -84,7 +87,8 @@ function begin() {
   page.replaceChildren(el("h1", {}, title),
     el("div", { class: "faint" }, given.live ? given.live.folder : `Hookline ${given.version}, ${clock(given.made)}`));
   if (given.live) page.append(el("ul", { class: "runs", id: "runs" }), el("div", { class: "faint", id: "connection" }));
-  page.append(slot("summary").node, controls(), ...GROUPS.map((name) => slot(name).node), ...SECTIONS.map(([name]) => slot(name).node));
+  const names = [...GROUPS, ...SECTIONS.map(([name]) => name)];
+  page.append(slot("summary").node, controls(), ...names.map((name) => slot(name).node));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
   addEventListener("beforeprint", () => {
     document.documentElement.classList.add("printing");
@@ -123,7 +127,7 @@ async function follow() {
     }
     line.textContent = "";
   } catch (error) {
-    line.textContent = `no news: ${error.message}`;
+    line.textContent = `no connection: ${error.message}`;
   }
   setTimeout(follow, 700);
 }
@@ -139,19 +143,23 @@ function listRuns(runs) {
       known = "";
     } });
     const buttons = run.state === "running" && !given.live.read_only
-      ? ["save", "stop"].map((action) => el("button", { class: action, onclick: (event) => askFor(run, action, event.target) }, action === "save" ? "save now" : "stop"))
+      ? ["save", "stop"].map((action) => el("button", {
+        class: action, onclick: (event) => sendRequest(run, action, event.target),
+      }, action === "save" ? "save now" : "stop"))
       : [];
     return el("li", {}, el("label", {}, box, run.name), el("span", { class: `badge ${run.state}` }, run.state),
       el("span", { class: "faint" }, run.text), buttons);
   }));
 }
 
-async function askFor(run, action, button) {
+async function sendRequest(run, action, button) {
   if (action === "stop" && !confirm(`Stop ${run.name} at its next seam, with a checkpoint?`)) return;
   button.disabled = true;
   try {
-    await fetchJson("api/control", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ run: run.id, action }) });
-    button.textContent = "asked for";
+    await fetchJson("api/control", {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ run: run.id, action }),
+    });
+    button.textContent = "requested";
   } catch (error) {
     button.textContent = error.message;
   }

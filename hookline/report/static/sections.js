@@ -1,82 +1,131 @@
 "use strict";
-// The parts of the page besides the curves. Each returns a node, or null where there is nothing to show.
-const sliders = {}; // where a series of pictures stands, so that news do not move it
+// The sections of the page other than curves. Each function returns a node, or null for an empty section.
+const sliders = {}; // the position of each picture slider, kept across updates
+
+function runColor(index) {
+  return `var(--c${index % 8})`;
+}
+
+function percent(share, digits = 3) {
+  return `${(100 * share).toFixed(digits)}%`;
+}
 
 function heading(run, index, count, ...more) {
-  return el("h3", {}, count > 1 ? el("span", { class: "swatch", style: { background: `var(--c${index % 8})` } }) : null, run.name, more);
+  const swatch = count > 1 ? el("span", { class: "swatch", style: { background: runColor(index) } }) : null;
+  return el("h3", {}, swatch, run.name, more);
 }
 
 function perRun(runs, make) {
-  const cards = runs.map((run, index) => {
+  const cards = [];
+  runs.forEach((run, index) => {
     const body = make(run, index);
-    return body ? el("div", { class: "card" }, runs.length > 1 ? heading(run, index, runs.length) : null, body) : null;
-  }).filter(Boolean);
+    if (!body) return;
+    const title = runs.length > 1 ? heading(run, index, runs.length) : null;
+    cards.push(el("div", { class: "card" }, title, body));
+  });
   return cards.length ? cards : null;
 }
 
 function summarySection(data) {
-  return el("div", { class: "cards" }, data.runs.map((run, index) => el("div", { class: "card summary" },
-    heading(run, index, data.runs.length, el("span", { class: `badge ${run.state.name}` }, run.state.name)),
-    el("dl", {}, run.summary.map(([label, text]) => [el("dt", {}, label), el("dd", {}, text)])))));
+  return el("div", { class: "cards" }, data.runs.map((run, index) => {
+    const badge = el("span", { class: `badge ${run.state.name}` }, run.state.name);
+    const facts = run.summary.map(([label, text]) => [el("dt", {}, label), el("dd", {}, text)]);
+    return el("div", { class: "card summary" }, heading(run, index, data.runs.length, badge), el("dl", {}, facts));
+  }));
 }
 
 const MEANING = {
-  start: "start", epoch: "epoch", validate: "validation", save: "save", rollback: "rollback", asked: "request",
+  start: "start", epoch: "epoch", validate: "validation", save: "save", rollback: "rollback", requested: "request",
   stop: "stop", fail: "failure", killed: "interruption", running: "running",
 };
+const FREQUENT = ["epoch", "validate", "save"]; // marked on the track, but not listed below it
+const MIN_LENGTH = 0.001; // seconds of a session on the track
 
 function describe(event) {
   const name = event.what === "start" && event.resumed ? "resume" : MEANING[event.what] || event.what;
-  const parts = [`${name} at iteration ${event.iter}, epoch ${event.epoch + (event.what === "epoch" ? 1 : 0)}`];
+  const epoch = event.what === "epoch" ? event.epoch + 1 : event.epoch;
+  const parts = [`${name} at iteration ${event.iter}, epoch ${epoch}`];
   if (event.seconds !== undefined) parts.push(seconds(event.seconds));
-  if (event.from_iter !== undefined) parts.push(`back from iteration ${event.from_iter}`);
+  if (event.from_iter !== undefined) parts.push(`from iteration ${event.from_iter}`);
   for (const key of ["reason", "error", "action"]) if (event[key]) parts.push(event[key]);
   return parts.join(", ");
 }
 
+function sessionLength(session) {
+  return Math.max(session.ended - session.began, MIN_LENGTH);
+}
+
+// Draw the sessions of a run one after the other, as wide as they were long, with marks for events.
+function timelineTrack(sessions) {
+  const gap = sessions.length > 1 ? Math.min(0.03, 0.3 / (sessions.length - 1)) : 0;
+  const total = sessions.reduce((sum, session) => sum + sessionLength(session), 0);
+  const share = 1 - gap * (sessions.length - 1);
+  const track = el("div", { class: "track" });
+  let at = 0;
+  for (const session of sessions) {
+    const length = sessionLength(session);
+    const width = (length / total) * share;
+    const title = `${clock(session.began)} – ${clock(session.ended)}`;
+    track.append(el("div", { class: "piece", title, style: { left: percent(at), width: percent(width) } }));
+    for (const event of session.events) {
+      const where = at + width * Math.min(Math.max((event.time - session.began) / length, 0), 1);
+      const kind = event.what in MEANING ? event.what : "";
+      track.append(el("div", {
+        class: `mark ${kind}`, title: `${clock(event.time)}: ${describe(event)}`, style: { left: percent(where) },
+      }));
+    }
+    at += width + gap;
+  }
+  return track;
+}
+
 function timelineSection(data) {
   return perRun(data.runs, (run) => {
-    const pieces = run.sessions;
-    if (!pieces.length) return null;
-    const gap = pieces.length > 1 ? Math.min(0.03, 0.3 / (pieces.length - 1)) : 0;
-    const total = pieces.reduce((sum, piece) => sum + Math.max(piece.ended - piece.began, 0.001), 0), share = 1 - gap * (pieces.length - 1);
-    const track = el("div", { class: "track" });
-    const seen = new Set();
-    let at = 0;
-    for (const piece of pieces) {
-      const length = Math.max(piece.ended - piece.began, 0.001), width = (length / total) * share, percent = (value) => `${(100 * value).toFixed(3)}%`;
-      track.append(el("div", { class: "piece", title: `${clock(piece.began)} – ${clock(piece.ended)}`, style: { left: percent(at), width: percent(width) } }));
-      for (const event of piece.events) {
-        const where = at + width * Math.min(Math.max((event.time - piece.began) / length, 0), 1);
-        seen.add(event.what);
-        track.append(el("div", { class: `mark ${event.what in MEANING ? event.what : ""}`, title: `${clock(event.time)}: ${describe(event)}`, style: { left: percent(where) } }));
-      }
-      at += width + gap;
-    }
-    const keys = Object.keys(MEANING).filter((what) => seen.has(what)).map((what) => [el("span", { class: `key ${what}` }), MEANING[what]]);
-    const rare = pieces.flatMap((piece) => piece.events).filter((event) => !["epoch", "validate", "save"].includes(event.what));
-    return el("div", {}, track, el("div", { class: "faint" }, keys),
-      table(["when", "what"], rare.map((event) => [clock(event.time), describe(event)])));
+    if (!run.sessions.length) return null;
+    const events = run.sessions.flatMap((session) => session.events);
+    const kinds = new Set(events.map((event) => event.what));
+    const keys = Object.keys(MEANING).filter((what) => kinds.has(what))
+      .map((what) => [el("span", { class: `key ${what}` }), MEANING[what]]);
+    const listed = events.filter((event) => !FREQUENT.includes(event.what));
+    const rows = listed.map((event) => [clock(event.time), describe(event)]);
+    return el("div", {}, timelineTrack(run.sessions), el("div", { class: "faint" }, keys), table(["time", "event"], rows));
   });
 }
 
-const COSTS = ["hook", "site", "a call ", "longest ", "all ", "of the run ", ""];
+const COSTS = ["hook", "site", "per call ", "longest ", "total ", "of the run ", ""]; // a space aligns numbers right
+const MIN_SHARE = 0.001; // of the run; cheaper hooks are folded away
+
+function costRow(row, most) {
+  const meter = el("span", { class: "meter", style: { width: `${Math.round((120 * row.share) / most)}px` } });
+  const times = [row.seconds_per_call, row.longest, row.seconds].map(seconds);
+  return [row.hook, row.site, ...times, percent(row.share, 2), meter];
+}
 
 function costsSection(data) {
   return perRun(data.runs, (run) => {
     const costs = run.costs;
     if (!costs) return null;
-    const phases = Object.entries(costs.phases || {}), whole = phases.reduce((sum, [, value]) => sum + value, 0) || 1;
-    const bar = el("div", { class: "bar" }, phases.map(([name, value], index) => el("span", {
-      title: `${name}: ${seconds(value)}`, style: { width: `${(100 * value) / whole}%`, background: `var(--c${index})` } })));
-    const words = phases.map(([name, value], index) => [el("span", { class: "key", style: { background: `var(--c${index})` } }), `${name} ${Math.round((100 * value) / whole)}%`]);
+    const phases = Object.entries(costs.phases || {});
+    const whole = phases.reduce((sum, [, value]) => sum + value, 0) || 1;
+    const bar = [];
+    const words = [];
+    phases.forEach(([name, value], index) => {
+      const background = `var(--c${index})`;
+      const title = `${name}: ${seconds(value)}`;
+      bar.push(el("span", { title, style: { width: percent(value / whole), background } }));
+      words.push([el("span", { class: "key", style: { background } }), `${name} ${percent(value / whole, 0)}`]);
+    });
     const most = Math.max(...costs.hooks.map((row) => row.share), 1e-9);
-    const rows = (wanted) => costs.hooks.filter(wanted).map((row) => [row.hook, row.site, seconds(row.seconds_per_call), seconds(row.longest), seconds(row.seconds),
-      `${(100 * row.share).toFixed(2)}%`, el("span", { class: "meter", style: { width: `${Math.round((120 * row.share) / most)}px` } })]);
-    const seams = Object.entries(costs.seams || {}).map(([name, cell]) => `${name}: ${cell.count} times ${seconds(cell.seconds / cell.count)}`);
-    return el("div", {}, el("div", {}, `an iteration took ${seconds(costs.seconds_per_iteration || whole)}`, el("span", { class: "faint" }, words)), bar,
-      el("p", { class: "faint" }, seams.join(" · ")), table(COSTS, rows((row) => row.share >= 0.001)),
-      el("details", {}, el("summary", {}, "those that took less than a thousandth"), table(COSTS, rows((row) => row.share < 0.001))));
+    const rows = (wanted) => costs.hooks.filter(wanted).map((row) => costRow(row, most));
+    const seams = Object.entries(costs.seams || {})
+      .map(([name, cell]) => `${name}: ${cell.count} × ${seconds(cell.seconds / cell.count)}`);
+    return el("div", {},
+      el("div", {}, `${seconds(costs.seconds_per_iteration || whole)} per iteration`, el("span", { class: "faint" }, words)),
+      el("div", { class: "bar" }, bar),
+      el("p", { class: "faint" }, seams.join(" · ")),
+      table(COSTS, rows((row) => row.share >= MIN_SHARE)),
+      el("details", {}, el("summary", {}, "hooks below 0.1% of the run"),
+        table(COSTS, rows((row) => row.share < MIN_SHARE))));
   });
 }
 
@@ -84,8 +133,11 @@ function checkpointsSection(data) {
   return perRun(data.runs, (run) => {
     if (!run.checkpoints.length) return null;
     const metrics = [...new Set(run.checkpoints.flatMap((each) => Object.keys(each.metrics)))];
-    return table(["names", "epoch ", "iteration ", ...metrics.map((name) => `${name} `), "size ", "saved", ""], run.checkpoints.map((each) => [
-      each.names.join(", "), each.epoch, each.iter, ...metrics.map((name) => number(each.metrics[name])), bytes(each.size), clock(each.time), each.note]));
+    const headers = ["names", "epoch ", "iteration ", ...metrics.map((name) => `${name} `), "size ", "saved", ""];
+    return table(headers, run.checkpoints.map((each) => {
+      const values = metrics.map((name) => number(each.metrics[name]));
+      return [each.names.join(", "), each.epoch, each.iter, ...values, bytes(each.size), clock(each.time), each.note];
+    }));
   });
 }
 
@@ -93,33 +145,54 @@ function isGradient(series) {
   return /^GradientFlow/.test(series.name);
 }
 
-function picturesSection(data, wanted) {
-  const cards = data.runs.flatMap((run) => run.pictures.filter((series) => series.frames.length && wanted(series)).map((series) => {
-    const key = `${run.folder}\n${series.name}`, last = series.frames.length - 1;
-    const image = el("img", { alt: series.name }), label = el("span", { class: "faint" });
-    const slider = el("input", { type: "range", min: 0, max: last, step: 1, "aria-label": `time of ${series.name}` });
-    const show = (index) => {
-      image.src = series.frames[index].src;
-      label.textContent = ` iteration ${series.frames[index].step} (${index + 1} of ${last + 1})${series.left_out ? `, ${series.left_out} left out` : ""}`;
-    };
-    slider.addEventListener("input", () => { sliders[key] = Number(slider.value) === last ? null : Number(slider.value); show(Number(slider.value)); });
-    const index = Math.min(sliders[key] ?? last, last);
-    slider.value = index;
+// One series of pictures with a slider for the iteration.
+function pictureCard(run, series, title) {
+  const key = `${run.folder}\n${series.name}`;
+  const last = series.frames.length - 1;
+  const image = el("img", { alt: series.name });
+  const label = el("span", { class: "faint" });
+  const slider = el("input", { type: "range", min: 0, max: last, step: 1, "aria-label": `iteration of ${series.name}` });
+  const show = (index) => {
+    const missing = series.left_out ? `, ${series.left_out} left out` : "";
+    image.src = series.frames[index].src;
+    label.textContent = ` iteration ${series.frames[index].step} (${index + 1} of ${last + 1})${missing}`;
+  };
+  slider.addEventListener("input", () => {
+    const index = Number(slider.value);
+    sliders[key] = index === last ? null : index; // at the end it follows new pictures
     show(index);
-    return el("div", { class: "card picture" }, el("h3", {}, data.runs.length > 1 ? `${run.name} · ${series.name}` : series.name, label), image, last > 0 ? slider : null);
-  }));
+  });
+  const index = Math.min(sliders[key] ?? last, last);
+  slider.value = index;
+  show(index);
+  return el("div", { class: "card picture" }, el("h3", {}, title, label), image, last > 0 ? slider : null);
+}
+
+function picturesSection(data, wanted) {
+  const cards = [];
+  for (const run of data.runs) {
+    for (const series of run.pictures) {
+      if (!series.frames.length || !wanted(series)) continue;
+      cards.push(pictureCard(run, series, data.runs.length > 1 ? `${run.name} · ${series.name}` : series.name));
+    }
+  }
   return cards.length ? el("div", { class: "grid" }, cards) : null;
 }
 
+function differencesTable(data) {
+  if (!data.differences.length) return el("p", { class: "faint" }, "The configs are equal.");
+  const headers = ["setting", ...data.runs.map((run) => run.name)];
+  const rows = data.differences.map((row) => [row.key, ...row.values.map((value) => value ?? "–")]);
+  return el("div", { class: "card differences" }, table(headers, rows));
+}
+
 function configSection(data) {
-  const parts = [];
-  if (data.runs.length > 1) {
-    parts.push(data.differences.length
-      ? el("div", { class: "card differences" }, table(["setting", ...data.runs.map((run) => run.name)], data.differences.map((row) => [row.key, ...row.values.map((value) => value ?? "–")])))
-      : el("p", { class: "faint" }, "The configs are the same."));
-  }
+  const several = data.runs.length > 1;
+  const parts = several ? [differencesTable(data)] : [];
   for (const run of data.runs) {
-    if (run.config) parts.push(el("details", { class: "card" }, el("summary", {}, data.runs.length > 1 ? `config of ${run.name}` : "the whole config"), el("pre", {}, run.config)));
+    if (!run.config) continue;
+    const title = several ? `config of ${run.name}` : "full config";
+    parts.push(el("details", { class: "card" }, el("summary", {}, title), el("pre", {}, run.config)));
   }
   return parts.length ? parts : null;
 }
@@ -127,8 +200,11 @@ function configSection(data) {
 function warningsSection(data) {
   return perRun(data.runs, (run) => {
     if (!run.warnings.length) return null;
-    const rows = run.warnings.map((each) => [each.time ? clock(each.time) : "", el("span", { class: each.level === "warning" ? "warning" : "error" }, each.level), el("pre", {}, each.text)]);
+    const rows = run.warnings.map((each) => {
+      const kind = each.level === "warning" ? "warning" : "error";
+      return [each.time ? clock(each.time) : "", el("span", { class: kind }, each.level), el("pre", {}, each.text)];
+    });
     if (run.warnings_left_out) rows.push(["", "", `and ${run.warnings_left_out} more in hookline.log`]);
-    return table(["when", "", "what"], rows);
+    return table(["time", "", "message"], rows);
   });
 }

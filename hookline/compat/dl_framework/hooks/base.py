@@ -8,14 +8,17 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from hookline import engine
+from hookline.errors import parameter_error
 
 
 class BaseHook(engine.BaseHook):
-    """A hook that is given one config dict, with the hook points of `dl_framework`.
+    """A hook with the hook points of `dl_framework`.
 
-    `name`, `priority`, `frequency` and `enabled` are taken from the config; the rest of it is for the subclass, as
-    `self.config`. Methods name the arguments they want: `def after_epoch(self, epoch, model, metrics)`. While `enabled` is
-    false, no hook point is called.
+    Methods name the arguments that they need: `def after_epoch(self, epoch, model, metrics)`.
+
+    Args:
+        config: Parameters, available as `self.config`. `name`, `priority` and `frequency` become
+            attributes, and so does `enabled`: while it is false, no hook point is called.
     """
 
     site_aliases: ClassVar[Mapping[str, str]] = {
@@ -33,9 +36,9 @@ class BaseHook(engine.BaseHook):
             if self.config.get(key) is not None:
                 setattr(self, key, self.config[key])
         if not isinstance(self.frequency, int) or self.frequency < 1:
-            raise ValueError(f"{type(self).__name__}: frequency must be a whole number of at least 1, got {self.frequency!r}")
+            raise parameter_error(self, "frequency", "must be a whole number of at least 1")
 
-    # Nothing happens here; they are for subclasses that call `super()`.
+    # Subclasses may call `super()`, so the hook points exist here and do nothing.
 
     def before_training(self, *args: Any, **kwargs: Any) -> None: ...
     def before_epoch(self, *args: Any, **kwargs: Any) -> None: ...
@@ -46,18 +49,34 @@ class BaseHook(engine.BaseHook):
     def cleanup(self, *args: Any, **kwargs: Any) -> None: ...
 
     @classmethod
-    def from_config(cls, *, name: str | None = None, priority: Any = None, frequency: int | None = None, **parameters: Any) -> BaseHook:
-        """A hook from the entries of a config file, all of which it finds in its config dict."""
+    def from_config(
+        cls,
+        *,
+        name: str | None = None,
+        priority: Any = None,
+        frequency: int | None = None,
+        **parameters: Any,
+    ) -> BaseHook:
+        """Make a hook from the entries of a config file; its config dict holds all of them."""
+        config = dict(parameters)
         common = {"name": name, "priority": priority, "frequency": frequency}
-        return cls({**{key: value for key, value in common.items() if value is not None}, **parameters})
+        for key, value in common.items():
+            if value is not None:
+                config[key] = value
+        return cls(config)
 
     def site_method(self, site: str) -> Callable[..., Any] | None:
         method = super().site_method(site)
-        if method is None or getattr(method, "__func__", None) is BaseHook.__dict__.get(method.__name__, method):
+        if method is None:
             return None
+        implementation = getattr(method, "__func__", None)
+        if implementation is vars(BaseHook).get(method.__name__, method):
+            return None  # the method above, which does nothing
 
         @functools.wraps(method)
-        def if_enabled(*args: Any, **kwargs: Any) -> Any:
-            return method(*args, **kwargs) if self.enabled else None
+        def call_if_enabled(*args: Any, **kwargs: Any) -> Any:
+            if self.enabled:
+                return method(*args, **kwargs)
+            return None
 
-        return if_enabled
+        return call_if_enabled

@@ -1,6 +1,6 @@
-"""Hookline's own hooks, constructed from one config dict: `TimeTrackingHook({"frequency": 1})`.
+"""Hooks of Hookline that take their parameters as a dict: `TimeTrackingHook({"frequency": 1})`.
 
-They are not registered: a config that names one gets Hookline's, which is the same but for its constructor.
+They are not registered. A config that names one gets Hookline's, which differs in the constructor.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hookline.errors import ConfigError
 
 
 class _FromConfig(BaseHook):
-    """Checks and spreads the config dict over the parameters of the hook behind it."""
+    """Passes the entries of a config dict, after a check, to the constructor of Hookline's hook."""
 
     registered_as: ClassVar[str]
 

@@ -1,4 +1,4 @@
-"""`HookRegistry.register("Name")`: Hookline's own registry, so that a config finds hooks of both kinds."""
+"""`HookRegistry`: the registry of Hookline, so that a config finds the hooks of both."""
 
 from hookline.compat.missing import not_covered
 from hookline.engine import HOOKS as HookRegistry

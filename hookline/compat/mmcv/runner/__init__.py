@@ -1,12 +1,28 @@
-"""Runners, hooks and their helpers, by the names of `mmcv.runner`."""
+"""Runners, hooks and their helpers, with the names of `mmcv.runner`."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmcv.runner import hooks as _hooks
 from hookline.compat.mmcv.runner.base_runner import BaseRunner
-from hookline.compat.mmcv.runner.builder import RUNNER_BUILDERS, RUNNERS, DefaultRunnerConstructor, build_runner
+from hookline.compat.mmcv.runner.builder import (
+    RUNNER_BUILDERS,
+    RUNNERS,
+    DefaultRunnerConstructor,
+    build_runner,
+)
 from hookline.compat.mmcv.runner.checkpoint import _load_checkpoint as _load_checkpoint
-from hookline.compat.mmcv.runner.checkpoint import load_checkpoint, load_state_dict, save_checkpoint, weights_to_cpu
-from hookline.compat.mmcv.runner.dist_utils import allreduce_grads, allreduce_params, get_dist_info, init_dist, master_only
+from hookline.compat.mmcv.runner.checkpoint import (
+    load_checkpoint,
+    load_state_dict,
+    save_checkpoint,
+    weights_to_cpu,
+)
+from hookline.compat.mmcv.runner.dist_utils import (
+    allreduce_grads,
+    allreduce_params,
+    get_dist_info,
+    init_dist,
+    master_only,
+)
 from hookline.compat.mmcv.runner.epoch_based_runner import EpochBasedRunner, Runner
 from hookline.compat.mmcv.runner.fp16_utils import auto_fp16, force_fp32, wrap_fp16_model
 from hookline.compat.mmcv.runner.hooks import *  # noqa: F403
@@ -54,7 +70,7 @@ __getattr__ = not_covered(
     __name__,
     __all__,
     {
-        "BaseModule": "derive from torch.nn.Module and initialise the weights in its constructor",
-        "DefaultOptimizerConstructor": "give torch's optimizer parameter groups of your own",
+        "BaseModule": "derive from torch.nn.Module and initialize the weights in its constructor",
+        "DefaultOptimizerConstructor": "pass parameter groups to torch's optimizer",
     },
 )

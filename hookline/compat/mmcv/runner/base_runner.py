@@ -1,33 +1,45 @@
-"""What MMCV's two runners share: a Hookline runner with flat hook order whose loops are driven by a workflow."""
+"""The base of MMCV's two runners: a Hookline runner with flat hook order and a workflow."""
 
 from __future__ import annotations
 
 import logging
 import os.path as osp
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
 from hookline import engine
 from hookline.compat.mmcv.parallel import is_module_wrapper
-from hookline.compat.mmcv.runner.checkpoint import _load_checkpoint, load_checkpoint, load_state_dict, revised, weights_of
+from hookline.compat.mmcv.runner.checkpoint import (
+    _load_checkpoint,
+    load_checkpoint,
+    load_state_dict,
+    revised,
+    weights_of,
+)
 from hookline.compat.mmcv.runner.dist_utils import get_dist_info
+from hookline.compat.mmcv.runner.hooks.hook import Hook
 from hookline.compat.mmcv.runner.log_buffer import LogBuffer
 from hookline.compat.mmcv.runner.registering import Registering
 from hookline.compat.mmcv.runner.saving import ENGINE_META, Saving
 from hookline.compat.mmcv.runner.utils import get_host_info, get_time_str
 from hookline.compat.mmcv.utils.logging import get_logger
 from hookline.compat.mmcv.utils.misc import is_list_of, mkdir_or_exist
-from hookline.engine.capture import of_this_process, restore_hooks, restore_rng
-from hookline.engine.run import Run
+from hookline.compat.work_dir import WorkDir
+from hookline.engine.run_state import restore_hooks, select_rank_state
+from hookline.engine.session import RunSession
+from hookline.engine.sites import PER_EPOCH
 from hookline.errors import HooklineError
 from hookline.optim.groups import momentum_of
 
+Workflow = list[tuple[str, int]]
+# Between batches MMCV leaves the index of the last one in `inner_iter`.
+BETWEEN_BATCHES = PER_EPOCH | {"before_val_epoch", "after_val_epoch", "after_run"}
+
 
 def _alias(name: str) -> Any:
-    """MMCV's own code reads and sets `_iter` and the like."""
+    """Return a property for another name of an attribute: MMCV's users read and set `_iter`."""
 
     def put(self: Any, value: Any = None) -> None:
         setattr(self, name, value)
@@ -35,21 +47,27 @@ def _alias(name: str) -> Any:
     return property(lambda self: getattr(self, name), put, put)
 
 
-class WorkDir(str):
-    """The work directory as MMCV has it, text; Hookline's hooks may treat it as a path."""
-
-    def __truediv__(self, other: str) -> Path:
-        return Path(self) / other
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(Path(self), name)
-
-
 class BaseRunner(Registering, engine.BaseRunner):
-    """A runner of a model with `train_step(data, optimizer)` and `val_step`; subclasses have `train`, `val` and `run`."""
+    """A runner of a model with `train_step(data, optimizer)` and `val_step`.
 
-    _iter, _epoch, _inner_iter = _alias("iter"), _alias("epoch"), _alias("inner_iter")
-    _max_epochs, _max_iters, data_batch = _alias("max_epochs"), _alias("max_iters"), _alias("batch")
+    Subclasses have `train`, `val` and `run`. Hooks written for MMCV and those of Hookline can be
+    mixed.
+
+    Attributes:
+        flow: The entry of the workflow that runs, and how often it has run.
+        site: The site whose hooks are running, if it is not one of an iteration.
+    """
+
+    # Sites that only Hookline's hooks know, or that MMCV's runner of this kind does not call.
+    engine_only_sites: ClassVar[frozenset[str]] = frozenset()
+    is_one_epoch: ClassVar[bool] = False  # whether the run ends together with its only epoch
+
+    _iter = _alias("iter")
+    _epoch = _alias("epoch")
+    _inner_iter = _alias("inner_iter")
+    _max_epochs = _alias("max_epochs")
+    _max_iters = _alias("max_iters")
+    data_batch = _alias("batch")
 
     def __init__(
         self,
@@ -66,10 +84,15 @@ class BaseRunner(Registering, engine.BaseRunner):
         if max_epochs is not None and max_iters is not None:
             raise ValueError("Only one of `max_epochs` or `max_iters` can be set.")
         device = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
-        super().__init__(model, optimizer=optimizer, work_dir=work_dir, device=device, hook_order="flat")
-        del self.resume  # the engine's option; here it is a method
-        self.max_epochs, self.max_iters = max_epochs, max_iters
-        self.batch_processor, self.meta = batch_processor, meta
+        super().__init__(
+            model, optimizer=optimizer, work_dir=work_dir, device=device, hook_order="flat"
+        )
+        self.loop.owns_data = False
+        self.max_epochs = max_epochs
+        self.max_iters = max_iters
+        self.loop.iter_limit = max_iters
+        self.batch_processor = batch_processor
+        self.meta = meta
         self.logger = logger if logger is not None else get_logger("mmcv")
         self.work_dir = None if work_dir is None else WorkDir(osp.abspath(work_dir))  # type: ignore[assignment]
         if work_dir is not None:
@@ -80,11 +103,13 @@ class BaseRunner(Registering, engine.BaseRunner):
         self.mode: str | None = None
         self.data_loader: Any = None
         self.log_buffer = LogBuffer()
-        self.saving = Saving(self)
-        self.site = ""  # whose hooks are running
-        self.flow = [0, 0]  # which entry of the workflow, and how often it has run
-        self._left_over: dict[str, Any] = {}  # weights of a checkpoint that the model had no place for yet
-        self._continue_at: dict[str, Any] = {}  # where in its data a resumed run goes on
+        self.checkpointer = self.saving = Saving(self)
+        self.site = ""
+        self.flow = [0, 0]
+        self._last_index: int | None = None  # of the batch that was processed last
+        self._resumed_hooks: dict[str, Any] = {}  # the checkpoint that the run resumes from
+        self._left_over: dict[str, Any] = {}  # its weights that the model has no place for yet
+        self._continue_at: dict[str, Any] = {}  # its position in the data
 
     @property
     def model_name(self) -> str:
@@ -108,11 +133,11 @@ class BaseRunner(Registering, engine.BaseRunner):
     def val(self, data_loader: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no 'val'")
 
-    def run(self, data_loaders: list[Any], workflow: list[tuple[str, int]], **kwargs: Any) -> None:
+    def run(self, data_loaders: list[Any], workflow: Workflow, **kwargs: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no 'run'")
 
     def run_iter(self, data_batch: Any, train_mode: bool, **kwargs: Any) -> None:
-        """One step of the model; `runner.outputs` is what it returned."""
+        """Run one step of the model; `runner.outputs` is its result."""
         if self.batch_processor is not None:
             outputs = self.batch_processor(self.model, data_batch, train_mode=train_mode, **kwargs)
         elif train_mode:
@@ -124,145 +149,222 @@ class BaseRunner(Registering, engine.BaseRunner):
             self.call_hook("after_forward")
 
     def take_outputs(self, outputs: Any) -> None:
-        """Keep what a step has returned, and its `log_vars` for the loggers."""
+        """Keep the result of a step, and its `log_vars` for the loggers."""
         if not isinstance(outputs, dict):
-            raise TypeError('"batch_processor()" or "model.train_step()" and "model.val_step()" must return a dict')
+            raise TypeError(
+                '"batch_processor()" or "model.train_step()" and "model.val_step()" must return a dict'
+            )
         if "log_vars" in outputs:
             self.log_buffer.update(outputs["log_vars"], outputs["num_samples"])
         self.outputs = outputs
 
     def call_hook(self, fn_name: str, **values: Any) -> None:  # type: ignore[override]
-        """Call the hooks' methods of a name: those of the sites, or any other that all hooks have."""
-        outer, self.site = self.site, fn_name
-        try:
-            if fn_name in self.sites.plan:
-                super().call_hook(fn_name, **values)
-            else:
-                for hook in self.hooks:
-                    getattr(hook, fn_name)(self)
-        finally:
-            self.site = outer
+        """Call the method of a name of all hooks: a site, or any other that all of them have."""
+        if fn_name not in self.sites.hooks:
+            for hook in self.hooks:
+                getattr(hook, fn_name)(self)
+            return
+        self.set_arguments(fn_name, values)
+        self._call_hooks(fn_name, without_mmcv=False)
+
+    def call_site(self, site: str) -> None:
+        """Call the hooks of a site, without MMCV's hooks at sites that MMCV's runner lacks."""
+        self._call_hooks(site, without_mmcv=site in self.engine_only_sites)
 
     def current_lr(self) -> Any:
-        """The learning rates of all parameter groups, by name where there are several optimizers."""
+        """Return the learning rates of all parameter groups, by name if there are several optimizers."""
         return self._of_groups(lambda group: group["lr"])
 
     def current_momentum(self) -> Any:
-        """The same of momentum, or of the first beta; 0 where there is neither."""
+        """Return the momentum or first beta of all parameter groups; 0 if there is neither."""
         return self._of_groups(lambda group: momentum_of(group) or 0)
 
     def load_checkpoint(
-        self, filename: str, map_location: Any = "cpu", strict: bool = False, revise_keys: Any = ((r"^module\.", ""),)
+        self,
+        filename: str,
+        map_location: Any = "cpu",
+        strict: bool = False,
+        revise_keys: Any = ((r"^module\.", ""),),
     ) -> dict[str, Any]:
-        """Load the weights of a file into the model; what else is in it is returned."""
+        """Load the weights of a file into the model, and return the whole checkpoint."""
         return load_checkpoint(self.model, filename, map_location, strict, self.logger, revise_keys)
 
-    def resume(self, checkpoint: str, resume_optimizer: bool = True, map_location: Any = "default") -> None:  # type: ignore[override]
-        """Go on where a checkpoint was taken: weights, optimizer and counters now, hooks, random numbers and data in `run`."""
-        content = _load_checkpoint(checkpoint, "cpu" if map_location == "default" else map_location, self.logger)
+    def resume(
+        self, checkpoint: str, resume_optimizer: bool = True, map_location: Any = "default"
+    ) -> None:
+        """Continue from a checkpoint.
+
+        This restores weights, optimizer and counters. `run` restores hooks, random numbers and the
+        position in the data.
+        """
+        content = _load_checkpoint(
+            checkpoint, "cpu" if map_location == "default" else map_location, self.logger
+        )
         about = content.get("meta", {})
         if "epoch" not in about or "iter" not in about:
-            raise HooklineError(f"{checkpoint} holds weights alone: use runner.load_checkpoint, there is nothing to resume")
-        self.epoch, self.iter = about["epoch"], about["iter"]
-        self.inner_iter, self.optimizer_steps = about.get("inner_iter", 0), about.get("optimizer_steps", 0)
-        messages = {**((self.meta or {}).get("hook_msgs") or {}), **about.get("hook_msgs", {})}
-        self.meta = {**(self.meta or {}), **{key: value for key, value in about.items() if key not in ENGINE_META}, "hook_msgs": messages}
+            raise HooklineError(
+                f"{checkpoint} holds only weights, so a run cannot resume from it: load them with "
+                "runner.load_checkpoint"
+            )
+        self.epoch = about["epoch"]
+        self.iter = about["iter"]
+        self.inner_iter = about.get("inner_iter", 0)
+        self.optimizer_steps = about.get("optimizer_steps", 0)
+        own = self.meta or {}
+        messages = {**(own.get("hook_msgs") or {}), **about.get("hook_msgs", {})}
+        loaded = {key: value for key, value in about.items() if key not in ENGINE_META}
+        self.meta = {**own, **loaded, "hook_msgs": messages}
         if "optimizer" in content and resume_optimizer:
             _load_optimizers(self.optimizer, content["optimizer"])
-        weights, own = revised(weights_of(content)), _unwrapped(self.model).state_dict()
-        self._left_over = {key: value for key, value in weights.items() if key not in own}
-        load_state_dict(self.model, {key: value for key, value in weights.items() if key in own}, logger=self.logger)
-        self._resumed_from = of_this_process(self, content) if "rng" in content else content
+        weights = revised(weights_of(content))
+        known = _unwrapped(self.model).state_dict()
+        self._left_over = {key: value for key, value in weights.items() if key not in known}
+        fitting = {key: value for key, value in weights.items() if key in known}
+        load_state_dict(self.model, fitting, logger=self.logger)
+        self.loop.mark_resumed(select_rank_state(self, content) if "rng" in content else content)
+        self._resumed_hooks = content
         self._continue_at = content.get("mmcv", {})
         self.flow = list(self._continue_at.get("flow", [0, 0]))
         self.logger.info("resumed epoch %d, iter %d", self.epoch, self.iter)
 
     def place(self) -> dict[str, Any]:
-        """Where the run is in its workflow and its data, for a checkpoint."""
+        """Return the position in the workflow and the data, for a checkpoint."""
         return {"flow": list(self.flow)}
 
-    # What the two loops share.
+    def _run(self, data_loaders: list[Any], workflow: Workflow, loop: Callable[[], None]) -> None:
+        """Run the loop, with checks before it, and signals, failures and cleanup handled."""
+        self._check_workflow(data_loaders, workflow)
+        self.train_loader = None
+        for loader, (mode, _) in zip(data_loaders, workflow, strict=True):
+            if mode == "train":
+                self.train_loader = loader
+                break
+        self.logger.info(
+            "Start running, host: %s, work_dir: %s", get_host_info(), self.work_dir or "NONE"
+        )
+        self.logger.info("Hooks will be executed in the following order:\n%s", self.get_hook_info())
+        self.stop_reason = None
+        if not self.loop.resuming:
+            self.flow = [0, 0]
+        try:
+            with RunSession(self, is_training=True):
+                self._begin_run()
+                loop()
+                self._end_run()
+        finally:
+            self.saving.close()
 
-    def _run(self, data_loaders: list[Any], workflow: list[tuple[str, int]], loop: Callable[[], None]) -> None:
-        """Everything around the loop: checks, what is told, and what holds whether it fails or not."""
-        assert isinstance(data_loaders, list), f"data_loaders must be a list, got {type(data_loaders).__name__}"
-        assert is_list_of(workflow, tuple), f"workflow must be a list of tuples such as ('train', 1), got {workflow!r}"
-        assert len(data_loaders) == len(workflow), f"{len(data_loaders)} data_loaders for {len(workflow)} entries of the workflow"
+    def _check_workflow(self, data_loaders: list[Any], workflow: Workflow) -> None:
+        assert isinstance(data_loaders, list), (
+            f"data_loaders must be a list, got {type(data_loaders).__name__}"
+        )
+        assert is_list_of(workflow, tuple), (
+            f"workflow must be a list of tuples such as ('train', 1), got {workflow!r}"
+        )
+        assert len(data_loaders) == len(workflow), (
+            f"{len(data_loaders)} data_loaders for {len(workflow)} entries of the workflow"
+        )
         for mode, _ in workflow:
             if not isinstance(mode, str):
                 raise TypeError(f"mode in workflow must be a str, but got {type(mode)}")
             if not hasattr(self, mode):
                 raise ValueError(f'runner has no method named "{mode}" to run an epoch')
-        self.train_loader = next((loader for loader, (mode, _) in zip(data_loaders, workflow, strict=True) if mode == "train"), None)
-        self.logger.info("Start running, host: %s, work_dir: %s", get_host_info(), self.work_dir or "NONE")
-        self.logger.info("Hooks will be executed in the following order:\n%s", self.get_hook_info())
-        self.stop_reason = None
-        if not self.resuming:
-            self.flow = [0, 0]
-        try:
-            with Run(self, graceful=True):
-                self.call_hook("before_run")
-                self._take_left_over()
-                if self._resumed_from is not None:
-                    restore_hooks(self, self._resumed_from)
-                loop()
-                self.call_hook("after_run")
-        finally:
-            self.saving.close()
 
-    def _entries(self, workflow: list[tuple[str, int]], goes_on: Callable[[], bool]) -> Iterator[tuple[int, str]]:
-        """What to run next, as index and mode, pass by pass through the workflow; after each one there is a seam."""
+    def _begin_run(self) -> None:
+        self.checkpointer.remember_hyperparameters()
+        self.costs.start(self)
+        self.best.reset()
+        self.call_hook("before_run")
+        self._take_left_over()
+        if self.loop.resuming:
+            restore_hooks(self, self._resumed_hooks)
+        self.call_hook("before_train")
+        self.loop.begin()
+
+    def _end_run(self) -> None:
+        self.loop.end()
+        self.stop_reason = self.stop_reason or self.loop.natural_end()
+        self.call_hook("after_train")
+        self.call_hook("after_run")
+
+    def _entries(
+        self, workflow: Workflow, should_continue: Callable[[], bool]
+    ) -> Iterator[tuple[int, str]]:
+        """Yield the index and mode of what runs next. There is a seam after each."""
         first, done = self.flow if self.flow[0] < len(workflow) else (0, 0)
-        while goes_on() and self.stop_reason is None:
+        while should_continue() and self.stop_reason is None:
             for index, (mode, times) in list(enumerate(workflow))[first:]:
                 for turn in range(done, times):
-                    if self.stop_reason is not None or (mode == "train" and not goes_on()):
+                    is_over = mode == "train" and not should_continue()
+                    if self.stop_reason is not None or is_over:
                         break
                     self.flow = [index, turn]
                     yield index, mode
                     if self.stop_reason is None:
                         self.flow = [index, turn + 1]
-                        self._settle(self._within())
+                        # The seams of the last iteration and of its epoch are one.
+                        if should_continue() or not self.is_one_epoch:
+                            self.loop.settle_if_due()
                 done = 0
             first = 0
             if all(mode == "val" for mode, _ in workflow):
-                break  # it would never come to an end
+                break  # a workflow without training never reaches its end
 
-    def _within(self) -> int:
-        """How many batches of an epoch that goes on are done, when an entry of the workflow is."""
-        return 0
+    def _step(self, data_batch: Any, **kwargs: Any) -> None:
+        """Train on one batch."""
+        self.loop.begin_iteration(data_batch)
+        self.run_iter(self.batch, train_mode=True, **kwargs)
+        for call in self.sites.optimize:
+            call(self)
 
-    def finish_resume(self) -> None:
-        """The last act of resuming, right before the run goes on."""
-        if self._resumed_from is not None:
-            checkpoint, self._resumed_from, self._continue_at = self._resumed_from, None, {}
-            restore_hooks(self, checkpoint)
-            if "rng" in checkpoint:
-                restore_rng(checkpoint["rng"])
+    def _finish_resume(self) -> None:
+        """Restore hooks and random numbers right before the run continues."""
+        self.loop.reapply_state()
+        self._continue_at = {}
 
-    def _settle(self, inner_iter: int = 0) -> None:
-        """The seam: what hooks have asked for is done; `inner_iter` batches of the epoch are."""
-        if self.seam.pending:
-            kept, self.inner_iter = self.inner_iter, inner_iter
-            try:
-                self.seam.settle(self)
-            finally:
-                self.inner_iter = kept
+    def _call_hooks(self, site: str, without_mmcv: bool) -> None:
+        outer = self.site
+        self.site = site
+        try:
+            if site in BETWEEN_BATCHES:
+                self._call_between_batches(site, without_mmcv)
+            else:
+                super().call_site(site)
+        finally:
+            self.site = outer
+
+    def _call_between_batches(self, site: str, without_mmcv: bool) -> None:
+        inner_iter = self.inner_iter
+        calls = self.sites.calls(site)
+        for hook, call in zip(self.sites.hooks[site], calls, strict=True):
+            if not isinstance(hook, Hook):
+                call(self)
+            elif not without_mmcv:
+                # MMCV leaves the index of the last batch; Hookline counts the finished ones.
+                self.inner_iter = inner_iter if self._last_index is None else self._last_index
+                call(self)
+                self.inner_iter = inner_iter
 
     def _take_left_over(self) -> None:
-        """Weights for which a hook has made place since the checkpoint was loaded, such as averages."""
+        """Load weights for which a hook has made place since the resume, such as averages."""
         model = _unwrapped(self.model)
         left_over, self._left_over = self._left_over, {}
         fitting = {key: value for key, value in left_over.items() if key in model.state_dict()}
         model.load_state_dict(fitting, strict=False)
-        if lost := [key for key in left_over if key not in fitting]:
-            self.logger.warning("the checkpoint has weights that nothing here has a place for: %s", ", ".join(lost))
+        unused = [key for key in left_over if key not in fitting]
+        if unused:
+            self.logger.warning(
+                "the checkpoint has weights that the model does not have: %s", ", ".join(unused)
+            )
 
     def _of_groups(self, function: Callable[[dict[str, Any]], Any]) -> Any:
         if self.optimizer is None:
             raise RuntimeError("lr is not applicable because optimizer does not exist.")
         if isinstance(self.optimizer, Mapping):
-            return {name: [function(group) for group in optimizer.param_groups] for name, optimizer in self.optimizer.items()}
+            return {
+                name: [function(group) for group in optimizer.param_groups]
+                for name, optimizer in self.optimizer.items()
+            }
         return [function(group) for group in self.optimizer.param_groups]
 
 
@@ -282,10 +384,15 @@ def _check(model: Any, batch_processor: Any, optimizer: Any, logger: Any, meta: 
     if batch_processor is not None and not callable(batch_processor):
         raise TypeError(f"batch_processor must be callable, but got {type(batch_processor)}")
     if batch_processor is None and not hasattr(model, "train_step"):
-        raise ValueError(f"{type(model).__name__} has no train_step(data, optimizer), and there is no batch_processor either")
+        raise ValueError(
+            f"{type(model).__name__} has no train_step(data, optimizer); add one, or pass a "
+            "batch_processor"
+        )
     for each in optimizer.values() if isinstance(optimizer, dict) else [optimizer]:
         if each is not None and not isinstance(each, torch.optim.Optimizer):
-            raise TypeError(f"optimizer must be a torch.optim.Optimizer object or dict or None, but got {type(each)}")
+            raise TypeError(
+                f"optimizer must be a torch.optim.Optimizer object or dict or None, but got {type(each)}"
+            )
     if logger is not None and not isinstance(logger, logging.Logger):
         raise TypeError(f"logger must be a logging.Logger object, but got {type(logger)}")
     if meta is not None and not isinstance(meta, dict):

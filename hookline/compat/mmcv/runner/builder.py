@@ -1,4 +1,4 @@
-"""Runners from configs."""
+"""Build runners from configs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,30 @@ RUNNER_BUILDERS = Registry("runner builder")
 
 
 def build_runner(cfg: Mapping[str, Any], default_args: Mapping[str, Any] | None = None) -> Any:
-    """A runner from `{'type': 'EpochBasedRunner', 'max_epochs': …}`; `constructor` names who makes it."""
+    """Build a runner from `{'type': 'EpochBasedRunner', 'max_epochs': …}`.
+
+    `constructor` in the config names a class of RUNNER_BUILDERS that builds it.
+    """
     config = dict(cfg)
-    constructor = {"type": config.pop("constructor", "DefaultRunnerConstructor"), "runner_cfg": config, "default_args": default_args}
+    constructor = {
+        "type": config.pop("constructor", "DefaultRunnerConstructor"),
+        "runner_cfg": config,
+        "default_args": default_args,
+    }
     return build_from_cfg(constructor, RUNNER_BUILDERS)()
 
 
 @RUNNER_BUILDERS.register_module()
 class DefaultRunnerConstructor:
-    """Makes a runner of the registry; others, registered in `RUNNER_BUILDERS`, may do more."""
+    """Builds a runner from RUNNERS."""
 
-    def __init__(self, runner_cfg: Mapping[str, Any], default_args: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, runner_cfg: Mapping[str, Any], default_args: Mapping[str, Any] | None = None
+    ) -> None:
         if not isinstance(runner_cfg, Mapping):
             raise TypeError(f"runner_cfg should be a dict, got {type(runner_cfg)}")
-        self.runner_cfg, self.default_args = runner_cfg, default_args
+        self.runner_cfg = runner_cfg
+        self.default_args = default_args
 
     def __call__(self) -> Any:
         return build_from_cfg(self.runner_cfg, RUNNERS, default_args=self.default_args)

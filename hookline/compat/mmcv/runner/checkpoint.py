@@ -1,4 +1,4 @@
-"""Loading and saving checkpoints by path. Nothing in a file is executed."""
+"""Load and save checkpoints by path. Nothing in a file is executed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 
 from hookline import checkpoint as store
 from hookline.compat import unpickle
-from hookline.compat.mmcv.parallel import is_module_wrapper
+from hookline.compat.mmcv.parallel import unwrap
 from hookline.compat.mmcv.runner.saving import MMCV_VERSION
 
 MODULE_PREFIX = ((r"^module\.", ""),)
@@ -27,31 +27,63 @@ def load_checkpoint(
     logger: logging.Logger | None = None,
     revise_keys: Iterable[tuple[str, str]] = MODULE_PREFIX,
 ) -> dict[str, Any]:
-    """Load the weights of a file into a model, after changing their names by `revise_keys`; the content of the file."""
+    """Load the weights of a file into a model, and return the content of the file.
+
+    Args:
+        model: The model, or a wrapper of it.
+        filename: A local file.
+        map_location: The device of the returned content.
+        strict: Raise an error unless all weights fit.
+        logger: Receives the warnings about weights that do not fit.
+        revise_keys: Pairs of a pattern and its replacement in the names of the weights.
+    """
     content = _load_checkpoint(filename, map_location, logger)
     load_state_dict(model, revised(weights_of(content), revise_keys), strict, logger)
     return content
 
 
 def load_state_dict(
-    module: torch.nn.Module, state_dict: Mapping[str, Any], strict: bool = False, logger: logging.Logger | None = None
+    module: torch.nn.Module,
+    state_dict: Mapping[str, Any],
+    strict: bool = False,
+    logger: logging.Logger | None = None,
 ) -> None:
-    """Load what fits; what does not is an error if `strict`, else a warning."""
-    module = module.module if is_module_wrapper(module) else module  # type: ignore[assignment]
-    own = module.state_dict()
-    unexpected = [key for key in state_dict if key not in own]
-    missing = [key for key in own if key not in state_dict and "num_batches_tracked" not in key]
-    misfits = [key for key, value in own.items() if key in state_dict and value.shape != state_dict[key].shape]
-    problems = [
-        *([f"unexpected key in source state_dict: {', '.join(unexpected)}"] if unexpected else []),
-        *([f"missing keys in source state_dict: {', '.join(missing)}"] if missing else []),
-        *(f"size mismatch for {key}: {tuple(state_dict[key].shape)} in the file, {tuple(own[key].shape)} here" for key in misfits),
-    ]
+    """Load the weights that fit. The others are an error if `strict`, otherwise a warning."""
+    module = unwrap(module)
+    model_weights = module.state_dict()
+    fitting, problems = _match_weights(model_weights, state_dict)
     if problems and strict:
         raise RuntimeError("\n".join(problems))
     if problems:
-        (logger or logging.getLogger("mmcv")).warning("The model and loaded state dict do not match exactly\n%s", "\n".join(problems))
-    module.load_state_dict({key: value for key, value in state_dict.items() if key in own and key not in misfits}, strict=False)
+        (logger or logging.getLogger("mmcv")).warning(
+            "The model and loaded state dict do not match exactly\n%s", "\n".join(problems)
+        )
+    module.load_state_dict(fitting, strict=False)
+
+
+def _match_weights(
+    model_weights: Mapping[str, Any], loaded: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the loaded weights that fit the model, and descriptions of all differences."""
+    unexpected = [key for key in loaded if key not in model_weights]
+    missing = []
+    fitting = {}
+    mismatches = []
+    for key, value in model_weights.items():
+        if key not in loaded:
+            if "num_batches_tracked" not in key:
+                missing.append(key)
+        elif value.shape == loaded[key].shape:
+            fitting[key] = loaded[key]
+        else:
+            shapes = f"{tuple(loaded[key].shape)} in the file, {tuple(value.shape)} in the model"
+            mismatches.append(f"size mismatch for {key}: {shapes}")
+    problems = []
+    if unexpected:
+        problems.append(f"unexpected key in source state_dict: {', '.join(unexpected)}")
+    if missing:
+        problems.append(f"missing keys in source state_dict: {', '.join(missing)}")
+    return fitting, problems + mismatches
 
 
 def save_checkpoint(
@@ -61,12 +93,15 @@ def save_checkpoint(
     meta: Mapping[str, Any] | None = None,
     file_client_args: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write `meta`, `state_dict` and `optimizer` to a file: as a whole or not at all."""
+    """Write `meta`, `state_dict` and `optimizer` to a file, which is replaced in one step."""
     if meta is not None and not isinstance(meta, Mapping):
         raise TypeError(f"meta must be a dict or None, but got {type(meta)}")
     if file_client_args and file_client_args.get("backend") not in (None, "disk"):
-        raise ValueError(f"save_checkpoint: only files on a disk are covered, got file_client_args={dict(file_client_args)}")
-    model = model.module if is_module_wrapper(model) else model  # type: ignore[assignment]
+        raise ValueError(
+            "save_checkpoint: only files on a disk are covered, got "
+            f"file_client_args={dict(file_client_args)}"
+        )
+    model = unwrap(model)
     about = {**(meta or {}), "mmcv_version": MMCV_VERSION, "time": time.asctime()}
     if getattr(model, "CLASSES", None) is not None:
         about["CLASSES"] = model.CLASSES
@@ -85,35 +120,46 @@ def save_checkpoint(
 
 
 def weights_to_cpu(state_dict: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value.cpu() if isinstance(value, torch.Tensor) else value for key, value in state_dict.items()}
+    """Return the weights on the CPU."""
+    weights = {}
+    for key, value in state_dict.items():
+        weights[key] = value.cpu() if isinstance(value, torch.Tensor) else value
+    return weights
 
 
 def weights_of(content: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The weights in a checkpoint, which may be nothing but them."""
+    """Return the weights of a checkpoint, which may consist of nothing else."""
     return content.get("state_dict", content)  # type: ignore[no-any-return]
 
 
-def revised(weights: Mapping[str, Any], revise_keys: Iterable[tuple[str, str]] = MODULE_PREFIX) -> dict[str, Any]:
-    """The weights by names in which each pattern is replaced."""
+def revised(
+    weights: Mapping[str, Any], revise_keys: Iterable[tuple[str, str]] = MODULE_PREFIX
+) -> dict[str, Any]:
+    """Return the weights with each pattern replaced in their names."""
     result = dict(weights)
     for pattern, replacement in revise_keys:
         result = {re.sub(pattern, replacement, key): value for key, value in result.items()}
     return result
 
 
-def _load_checkpoint(filename: str, map_location: Any = None, logger: logging.Logger | None = None) -> dict[str, Any]:
-    """The content of a local file."""
+def _load_checkpoint(
+    filename: str, map_location: Any = None, logger: logging.Logger | None = None
+) -> dict[str, Any]:
+    """Return the content of a local file."""
     if "://" in str(filename):
         raise ValueError(f"{filename}: only local files are loaded; download it first")
     content = unpickle.load(filename)
-    if not isinstance(map_location, (str, torch.device)):  # a function of storages: loading into a model moves the weights anyway
+    # A function of storages is ignored: loading into a model moves the weights anyway.
+    if not isinstance(map_location, (str, torch.device)):
         return content
-    return _placed(content, map_location)  # type: ignore[no-any-return]
+    return _move(content, map_location)  # type: ignore[no-any-return]
 
 
-def _placed(value: Any, device: Any) -> Any:
+def _move(value: Any, device: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.to(device)
     if isinstance(value, dict):
-        return {key: _placed(item, device) for key, item in value.items()}
-    return [_placed(item, device) for item in value] if isinstance(value, list) else value
+        return {key: _move(item, device) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_move(item, device) for item in value]
+    return value

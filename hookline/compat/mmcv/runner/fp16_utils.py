@@ -1,4 +1,4 @@
-"""Half precision by decorators; they are Hookline's own."""
+"""Half precision by decorators, which are those of Hookline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ __all__ = ["auto_fp16", "force_fp32", "wrap_fp16_model"]
 
 
 def wrap_fp16_model(model: torch.nn.Module) -> None:
-    """Switch on what `auto_fp16` and `force_fp32` decorate; the weights stay in float32, as `torch.autocast` wants them."""
+    """Enable the methods decorated with `auto_fp16` and `force_fp32`.
+
+    The weights stay in float32, as `torch.autocast` needs them.
+    """
     enable_fp16(model)
     for module in model.modules():
         if hasattr(module, "fp16_enabled"):

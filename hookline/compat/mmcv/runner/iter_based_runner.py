@@ -1,4 +1,4 @@
-"""The runner that counts iterations."""
+"""The runner of iterations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from hookline.compat.mmcv.runner.base_runner import BaseRunner
+from hookline.compat.mmcv.runner.base_runner import BaseRunner, Workflow
 from hookline.compat.mmcv.runner.builder import RUNNERS
 from hookline.compat.mmcv.runner.hooks.iter_timer import IterTimerHook
 from hookline.compat.mmcv.runner.position import Epoch
@@ -15,13 +15,13 @@ from hookline.signature import parameters
 
 
 class IterLoader:
-    """A loader that begins anew when it is through; `epoch` counts how often."""
+    """A loader that starts over at its end; `epoch` counts how often."""
 
     def __init__(self, dataloader: Any, place: dict[str, Any] | None = None) -> None:
         self._dataloader = dataloader
         self._epoch = 0 if place is None else int(place["epoch"])
         if self._epoch:
-            self._tell_sampler()
+            self._set_sampler_epoch()
         self.iter_loader = Epoch(dataloader, place)
 
     @property
@@ -33,7 +33,7 @@ class IterLoader:
             return next(self.iter_loader)
         except StopIteration:
             self._epoch += 1
-            self._tell_sampler()
+            self._set_sampler_epoch()
             self.iter_loader = Epoch(self._dataloader)
             return next(self.iter_loader)
 
@@ -48,7 +48,7 @@ class IterLoader:
     def place(self) -> dict[str, Any]:
         return {"epoch": self._epoch, **self.iter_loader.place(self.iter_loader.position)}
 
-    def _tell_sampler(self) -> None:
+    def _set_sampler_epoch(self) -> None:
         sampler: Any = getattr(self._dataloader, "sampler", None)
         if hasattr(sampler, "set_epoch"):
             sampler.set_epoch(self._epoch)
@@ -56,39 +56,55 @@ class IterLoader:
 
 @RUNNERS.register_module()
 class IterBasedRunner(BaseRunner):
-    """Runs `workflow`, such as `[('train', 100), ('val', 10)]` in iterations, until `max_iters` of training are done."""
+    """Runs a workflow such as `[('train', 100), ('val', 10)]` until `max_iters` are trained.
+
+    To hooks of Hookline the whole run is one epoch.
+    """
+
+    # MMCV's runner of iterations calls before_epoch and after_epoch, once.
+    engine_only_sites = frozenset({"before_train_epoch", "after_train_epoch"})
+    is_one_epoch = True
 
     _loaders: list[IterLoader] = []
 
     def train(self, data_loader: Any, **kwargs: Any) -> None:  # type: ignore[override]
         self.model.train()
-        self.mode, self.data_loader, self.epoch = "train", data_loader, data_loader.epoch
-        self.data_batch = data_batch = next(data_loader)
-        self.call_hook("before_train_iter")
-        self.run_iter(data_batch, train_mode=True, **kwargs)
-        self.call_hook("after_train_iter")
+        self.mode = "train"
+        self.data_loader = data_loader
+        self.epoch = data_loader.epoch
+        self.loop.await_batch()
+        self._step(next(data_loader), **kwargs)
+        self.loop.end_iteration(is_last=True)  # the workflow has the seam after its entry
         del self.data_batch
-        self.inner_iter += 1
-        self.iter += 1
 
     @torch.no_grad()
     def val(self, data_loader: Any, **kwargs: Any) -> None:
         self.model.eval()
-        self.mode, self.data_loader = "val", data_loader
+        self.mode = "val"
+        self.data_loader = data_loader
         self.data_batch = data_batch = next(data_loader)
         self.call_hook("before_val_iter")
         step: Any = self.model.val_step
-        optimizer = [self.optimizer] if len(parameters(step).required()) > 1 else []  # MMCV passes none here
+        # MMCV passes no optimizer here; a step that requires one gets it.
+        optimizer = [self.optimizer] if len(parameters(step).required()) > 1 else []
         self.take_outputs(step(data_batch, *optimizer, **kwargs))
         self.call_hook("after_val_iter")
         del self.data_batch
         self.inner_iter += 1
 
-    def run(self, data_loaders: list[Any], workflow: list[tuple[str, int]], max_iters: int | None = None, **kwargs: Any) -> None:
-        """Train, and what else the workflow has, to the end or until a hook asks to stop."""
-        self.max_iters = max_iters if max_iters is not None else self.max_iters
+    def run(
+        self,
+        data_loaders: list[Any],
+        workflow: Workflow,
+        max_iters: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Run the workflow to the end, or until a hook requests a stop."""
+        if max_iters is not None:
+            self.max_iters = max_iters
         if self.max_iters is None:
             raise ValueError("max_iters must be specified during instantiation")
+        self.loop.iter_limit = self.max_iters
         self.logger.info("workflow: %s, max: %d iters", workflow, self.max_iters)
         self._run(data_loaders, workflow, lambda: self._loop(data_loaders, workflow, kwargs))
 
@@ -100,8 +116,10 @@ class IterBasedRunner(BaseRunner):
         save_optimizer: bool = True,
         create_symlink: bool = True,
     ) -> None:
-        """Save here and now; `latest.pth` is the same file, unless `create_symlink` is false."""
-        names = [filename_tmpl.format(self.iter + 1), *([LATEST] if create_symlink else [])]
+        """Save at once. `latest.pth` is the same file, unless `create_symlink` is False."""
+        names = [filename_tmpl.format(self.iter + 1)]
+        if create_symlink:
+            names.append(LATEST)
         self.saving.now(out_dir, names, save_optimizer, meta or {})
 
     def register_training_hooks(
@@ -114,9 +132,12 @@ class IterBasedRunner(BaseRunner):
         timer_config: Any = None,
         custom_hooks_config: Any = None,
     ) -> None:
-        """The default hooks, counting iterations unless they say otherwise."""
+        """Register the default hooks, which count iterations unless configured otherwise."""
         if isinstance(log_config, dict):
-            hooks = [{"by_epoch": False, **info} if isinstance(info, dict) else info for info in log_config["hooks"]]
+            hooks = [
+                {"by_epoch": False, **info} if isinstance(info, dict) else info
+                for info in log_config["hooks"]
+            ]
             log_config = {**log_config, "hooks": hooks}
         super().register_training_hooks(
             _by_iteration(lr_config), optimizer_config, _by_iteration(checkpoint_config), log_config, _by_iteration(momentum_config),
@@ -126,20 +147,22 @@ class IterBasedRunner(BaseRunner):
     def place(self) -> dict[str, Any]:
         return {**super().place(), "loaders": [loader.place() for loader in self._loaders]}
 
-    def _within(self) -> int:
-        return self.inner_iter
-
-    def _loop(self, data_loaders: list[Any], workflow: list[tuple[str, int]], kwargs: dict[str, Any]) -> None:
+    def _loop(self, data_loaders: list[Any], workflow: Workflow, kwargs: dict[str, Any]) -> None:
         places = self._continue_at.get("loaders", [])
-        places = places if len(places) == len(data_loaders) else [None] * len(data_loaders)
-        self._loaders = [IterLoader(loader, place) for loader, place in zip(data_loaders, places, strict=True)]
+        if len(places) != len(data_loaders):
+            places = [None] * len(data_loaders)
+        pairs = zip(data_loaders, places, strict=True)
+        self._loaders = [IterLoader(loader, place) for loader, place in pairs]
         self.data_loader = self._loaders[0]
-        self.call_hook("before_epoch")
-        self.finish_resume()
+        self.inner_iter = self.iter
+        self.loop.begin_epoch()
+        self._finish_resume()
         for index, mode in self._entries(workflow, lambda: self.iter < self.max_iters):  # type: ignore[operator]
             self.inner_iter = self.flow[1]
             getattr(self, mode)(self._loaders[index], **kwargs)
-        self.call_hook("after_epoch")
+        if self.stop_reason is None:
+            self.loop.end_train_epoch()
+            self.loop.end_whole_epoch()
 
 
 def _by_iteration(config: Any) -> Any:

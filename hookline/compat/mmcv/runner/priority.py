@@ -1,4 +1,4 @@
-"""Priorities: nine names with numbers, or any number from 0 to 100."""
+"""The priorities of hooks: nine names, or a number from 0 to 100."""
 
 from hookline.engine import Priority, get_priority
 

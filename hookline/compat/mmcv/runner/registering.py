@@ -1,4 +1,4 @@
-"""`register_hook` and its kin: what is built from a config, and with which priority."""
+"""Register hooks with their priorities, as objects or from configs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ from hookline.engine.sites import SITE_NAMES
 
 
 class Registering:
-    """Hooks of a runner, in the order of their priorities."""
+    """The methods of a runner that register hooks."""
 
     hooks: list[Any]
     logger: Any
 
     def register_hook(self, hook: Any, priority: Any = "NORMAL") -> BaseHook:
-        """Add a hook, or one built from `{'type': …}`."""
+        """Register a hook, or build one from `{'type': …}`."""
         if isinstance(hook, dict):
-            hook = build_from_cfg({key: value for key, value in hook.items() if key != "priority"}, HOOKS)
+            config = {key: value for key, value in hook.items() if key != "priority"}
+            hook = build_from_cfg(config, HOOKS)
         if not isinstance(hook, BaseHook):
-            raise TypeError(f"a hook is an instance of mmcv.runner.Hook or a dict with its type, got {hook!r}")
-        self._admit_own_sites(hook)
-        if isinstance(hook, Hook) and "frequency" in vars(hook):  # a word of the hook's own, and none of ours
-            hook.should_trigger = lambda step: True  # type: ignore[method-assign]
-        registered = super().register_hook(hook, priority=get_priority(priority))  # type: ignore[misc]
+            raise TypeError(
+                f"a hook is an instance of mmcv.runner.Hook or a dict with its type, got {hook!r}"
+            )
+        self._declare_extra_sites(hook)
+        if isinstance(hook, Hook) and "frequency" in vars(hook):
+            hook.owns_frequency = True
+        number = get_priority(priority)
+        registered: BaseHook = super().register_hook(hook, priority=number)  # type: ignore[misc]
         self.hooks.sort(key=lambda each: get_priority(each.priority))
-        return registered  # type: ignore[no-any-return]
+        return registered
 
     def register_hook_from_cfg(self, hook_cfg: dict[str, Any]) -> None:
         self.register_hook(hook_cfg, priority=hook_cfg.get("priority", "NORMAL"))
@@ -39,33 +43,36 @@ class Registering:
         self._register(_by_policy(momentum_config, "MomentumUpdaterHook"), "HIGH")
 
     def register_optimizer_hook(self, optimizer_config: Any) -> None:
-        self._register(_typed(optimizer_config, "OptimizerHook"), "ABOVE_NORMAL")
+        self._register(_with_type(optimizer_config, "OptimizerHook"), "ABOVE_NORMAL")
 
     def register_checkpoint_hook(self, checkpoint_config: Any) -> None:
-        self._register(_typed(checkpoint_config, "CheckpointHook"), "NORMAL")
+        self._register(_with_type(checkpoint_config, "CheckpointHook"), "NORMAL")
 
     def register_timer_hook(self, timer_config: Any) -> None:
         self._register(timer_config, "LOW")
 
     def register_logger_hooks(self, log_config: Any) -> None:
-        """One logger for each of `log_config['hooks']`, all with its `interval` unless they have their own."""
+        """Register the loggers in `log_config['hooks']`; its `interval` is their default."""
         if log_config is None:
             return
         common = {"interval": log_config["interval"]} if "interval" in log_config else {}
-        for info in log_config["hooks"]:
-            self._register({**common, **info} if isinstance(info, dict) else info, "VERY_LOW")
+        for hook in log_config["hooks"]:
+            if isinstance(hook, dict):
+                hook = {**common, **hook}
+            self._register(hook, "VERY_LOW")
 
     def register_profiler_hook(self, profiler_config: Any) -> None:
-        self._register(_typed(profiler_config, "ProfilerHook"), "NORMAL")
+        self._register(_with_type(profiler_config, "ProfilerHook"), "NORMAL")
 
     def register_custom_hooks(self, custom_config: Any) -> None:
         if custom_config is None:
             return
-        for item in custom_config if isinstance(custom_config, list) else [custom_config]:
-            if isinstance(item, dict):
-                self.register_hook_from_cfg(item)
+        hooks = custom_config if isinstance(custom_config, list) else [custom_config]
+        for hook in hooks:
+            if isinstance(hook, dict):
+                self.register_hook_from_cfg(hook)
             else:
-                self.register_hook(item, priority="NORMAL")
+                self.register_hook(hook, priority="NORMAL")
 
     def register_training_hooks(
         self,
@@ -74,10 +81,10 @@ class Registering:
         checkpoint_config: Any = None,
         log_config: Any = None,
         momentum_config: Any = None,
-        timer_config: Any = {"type": "IterTimerHook"},  # noqa: B006  # never changed
+        timer_config: Any = {"type": "IterTimerHook"},  # noqa: B006  # not modified
         custom_hooks_config: Any = None,
     ) -> None:
-        """The default hooks, each if it is given a config, and custom ones."""
+        """Register the default hooks that have a config, and the custom ones."""
         self.register_lr_hook(lr_config)
         self.register_momentum_hook(momentum_config)
         self.register_optimizer_hook(optimizer_config)
@@ -87,42 +94,64 @@ class Registering:
         self.register_custom_hooks(custom_hooks_config)
 
     def get_hook_info(self) -> str:
-        """For each stage the hooks that run there, in their order."""
-        blocks = []
+        """Return a table of the hooks at each stage, in their order."""
+        lines = []
         for stage in Hook.stages:
-            here = [hook for hook in self.hooks if hook.site_method(stage) is not None]
-            if here:
-                rows = [f"({_label(hook):<12}) {type(hook).__name__:<35}" for hook in here]
-                blocks.append("\n".join([f"{stage}:", *rows, " -------------------- "]))
-        return "\n".join(blocks)
+            hooks = [hook for hook in self.hooks if hook.site_method(stage) is not None]
+            if not hooks:
+                continue
+            lines.append(f"{stage}:")
+            for hook in hooks:
+                lines.append(f"({_label(hook):<12}) {type(hook).__name__:<35}")
+            lines.append(" -------------------- ")
+        return "\n".join(lines)
 
     def _register(self, config: Any, priority: str) -> None:
         if config is not None:
             self.register_hook(config, priority)
 
-    def _admit_own_sites(self, hook: BaseHook) -> None:
-        """Methods that look like sites and are none: a custom runner may call them, so it is said and not refused."""
+    def _declare_extra_sites(self, hook: BaseHook) -> None:
+        """Declare methods with the names of unknown sites, which a custom runner may call."""
+        if not isinstance(hook, Hook):
+            return
         known = {*SITE_NAMES, *SITES, *hook.site_aliases, *hook.extra_sites}
-        own = [name for name in dir(type(hook)) if name.startswith(("before_", "after_")) and name not in known]
-        if own and isinstance(hook, Hook):
-            self.logger.warning("%s: only a runner's own call_hook calls %s", type(hook).__name__, ", ".join(own))
-            hook.extra_sites = (*hook.extra_sites, *own)  # type: ignore[misc]
+        extra = []
+        for name in dir(type(hook)):
+            if name.startswith(("before_", "after_")) and name not in known:
+                extra.append(name)
+        if not extra:
+            return
+        self.logger.warning(
+            "%s: the runner does not call %s; only call_hook does",
+            type(hook).__name__,
+            ", ".join(extra),
+        )
+        hook.extra_sites = (*hook.extra_sites, *extra)  # type: ignore[misc]
 
 
 def _by_policy(config: Any, suffix: str) -> Any:
+    """Return the config of the hook for a policy: `step` or `Step` for `StepLrUpdaterHook`."""
     if not isinstance(config, dict):
         return config
     if "policy" not in config:
-        raise ValueError(f"the config of a {suffix} needs a 'policy' such as 'step', got {dict(config)!r}")
-    policy = config["policy"]
-    name = policy.title() if policy == policy.lower() else policy  # 'step' is short for 'Step'
-    return {**{key: value for key, value in config.items() if key != "policy"}, "type": f"{name}{suffix}"}
+        raise ValueError(
+            f"the config of a {suffix} needs a 'policy' such as 'step', got {dict(config)!r}"
+        )
+    hook = dict(config)
+    policy = hook.pop("policy")
+    if policy == policy.lower():
+        policy = policy.title()
+    hook["type"] = f"{policy}{suffix}"
+    return hook
 
 
-def _typed(config: Any, default: str) -> Any:
+def _with_type(config: Any, default: str) -> Any:
     return {"type": default, **config} if isinstance(config, dict) else config
 
 
 def _label(hook: BaseHook) -> str:
     value = get_priority(hook.priority)
-    return next((priority.name for priority in Priority if priority == value), str(value))
+    for priority in Priority:
+        if priority == value:
+            return priority.name
+    return str(value)

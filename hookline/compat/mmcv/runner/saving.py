@@ -1,4 +1,4 @@
-"""How a runner's checkpoints are written: at a seam, one file for each directory under all its names, by Hookline's store."""
+"""Write checkpoints in MMCV's layout, at seams: one file for each directory, under all its names."""
 
 from __future__ import annotations
 
@@ -9,24 +9,37 @@ from typing import Any
 
 from hookline.checkpoint import CheckpointStore
 from hookline.compat.mmcv.parallel import is_module_wrapper
-from hookline.engine.capture import capture
+from hookline.engine.checkpointing import Checkpointer
+from hookline.engine.run_state import COUNTERS, capture
 
-MMCV_VERSION = "1.7.2"  # whose interface and layout of checkpoints this is
+MMCV_VERSION = "1.7.2"  # the version with this interface and layout of checkpoints
 LATEST = "latest.pth"
 ENGINE_META = frozenset(
-    {"time", "inner_iter", "optimizer_steps", "versions", "world_size", "hyperparameters", "metrics", "best", "mmcv_version"}
+    {
+        "time",
+        "inner_iter",
+        "optimizer_steps",
+        "versions",
+        "world_size",
+        "hyperparameters",
+        "metrics",
+        "best",
+        "mmcv_version",
+    }
 )
 
 
-class Saving:
-    """Collects what hooks want saved until the next seam."""
+class Saving(Checkpointer):
+    """Writes MMCV's checkpoints at the next seam, to any number of directories."""
 
     def __init__(self, runner: Any) -> None:
-        self._runner = runner
+        super().__init__(runner, runner.work_dir or ".")
+        self._runner: Any = runner
+        self._out_dir: Any = None
         self._stores: dict[str, CheckpointStore] = {}
         self._due: dict[tuple[str, bool], tuple[list[str], list[str], dict[str, Any]]] = {}
 
-    def request(
+    def request_file(
         self,
         out_dir: Any,
         name: str,
@@ -37,31 +50,64 @@ class Saving:
         surplus: Sequence[str] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        """Have the state saved at the next seam; files of the names in `surplus` go when the new one is there."""
+        """Request a checkpoint at the next seam.
+
+        Args:
+            out_dir: The directory of the file.
+            name: The name of the file.
+            save_optimizer: Whether it holds the state of the optimizer.
+            latest: Whether `latest.pth` is another name of it.
+            create_symlink: False is another way to leave `latest.pth` out.
+            surplus: Files to remove once the new one is written.
+            meta: Additions to the `meta` of the checkpoint.
+        """
         names, old, more = self._due.setdefault((str(out_dir), save_optimizer), ([], [], {}))
-        names += [name, *([LATEST] if latest and create_symlink else [])]
+        names.append(name)
+        if latest and create_symlink:
+            names.append(LATEST)
         old += surplus
         more.update(meta or {})
         self._runner.request_save(write=self._write_due)
 
-    def now(self, out_dir: Any, names: list[str], save_optimizer: bool, meta: Mapping[str, Any]) -> None:
-        """Save the state as it is, as that after the current iteration or epoch if its hooks are running."""
+    def now(
+        self, out_dir: Any, names: list[str], save_optimizer: bool, meta: Mapping[str, Any]
+    ) -> None:
+        """Save at once. While hooks of an iteration or epoch run, save the state after it."""
         runner = self._runner
         before = runner.iter, runner.inner_iter, runner.epoch, runner.flow
-        if runner.site == "after_train_iter":
-            runner.iter, runner.inner_iter = runner.iter + 1, runner.inner_iter + 1
+        if runner.loop.phase == "after_train_iter":
+            runner.iter += 1
+            runner.inner_iter += 1
         elif runner.site == "after_train_epoch":
-            runner.epoch, runner.inner_iter, runner.flow = runner.epoch + 1, 0, [runner.flow[0], runner.flow[1] + 1]
+            runner.epoch += 1
+            runner.inner_iter = 0
+            runner.flow = [runner.flow[0], runner.flow[1] + 1]
         elif runner.site == "":
             runner.inner_iter = 0
         try:
-            self.write(capture(runner), out_dir, names, save_optimizer, meta=meta)
+            checkpoint = capture(runner, all_ranks=False)
+            self.write_to(checkpoint, out_dir, names, save_optimizer, meta=meta)
         finally:
             runner.iter, runner.inner_iter, runner.epoch, runner.flow = before
             if not runner.running:
                 self.close()
 
-    def write(
+    def enable(self, out_dir: Any) -> None:
+        """Accept requests for named checkpoints, such as that of a signal, in MMCV's layout."""
+        self.is_open = True
+        self._out_dir = out_dir
+
+    def write(self, checkpoint: Mapping[str, Any]) -> None:
+        """Write the requested names; for MMCV's hook, `last` is the file of the iteration."""
+        if self._out_dir is None:
+            super().write(self._in_mmcv_layout(checkpoint, {}))
+            return
+        names, self.names = self.names, []
+        own = f"iter_{self._runner.iter}.pth"
+        files = [own if name == "last.pth" else name for name in names]
+        self.write_to(checkpoint, self._out_dir, files, True)
+
+    def write_to(
         self,
         checkpoint: Mapping[str, Any],
         out_dir: Any,
@@ -70,25 +116,28 @@ class Saving:
         surplus: Sequence[str] = (),
         meta: Mapping[str, Any] | None = None,
     ) -> None:
-        runner = self._runner
-        if not runner.is_main:
+        """Write a checkpoint to a directory, and remove the surplus files."""
+        if not self._runner.is_main:
             return
-        counters = {key: checkpoint["meta"][key] for key in ("epoch", "iter", "inner_iter", "optimizer_steps")}
-        engine_meta = {key: value for key, value in checkpoint["meta"].items() if key != "config"}  # which MMCV wants to be text
-        about = {**engine_meta, **(runner.meta or {}), **(meta or {}), **counters, "mmcv_version": MMCV_VERSION}
-        content = {**checkpoint, "meta": about, "mmcv": runner.place()}
-        if is_module_wrapper(runner.model):
-            content["state_dict"] = dict(runner.model.module.state_dict())
+        content = self._in_mmcv_layout(checkpoint, meta or {})
         if not save_optimizer:
             content.pop("optimizer", None)
         store = self._store(out_dir)
-        store.save(content, names[0], links=list(dict.fromkeys(names[1:])), step=counters["iter"], epoch=counters["epoch"])
-        gone = [name for name in surplus if name not in names]
-        if gone:
-            store.remove(*gone)
+        store.save(
+            content,
+            names[0],
+            links=list(dict.fromkeys(names[1:])),
+            step=content["meta"]["iter"],
+            epoch=content["meta"]["epoch"],
+        )
+        removed = [name for name in surplus if name not in names]
+        if removed:
+            store.remove(*removed)
 
-    def close(self) -> None:
-        """Let go of the directories."""
+    def close(self, wait: bool = True) -> None:
+        """Finish the writing, and release the directories."""
+        super().close(wait)
+        self._out_dir = None
         for store in self._stores.values():
             store.unlock()
         self._stores = {}
@@ -96,7 +145,20 @@ class Saving:
     def _write_due(self, checkpoint: dict[str, Any]) -> None:
         due, self._due = self._due, {}
         for (out_dir, save_optimizer), (names, surplus, meta) in due.items():
-            self.write(checkpoint, out_dir, names, save_optimizer, surplus, meta)
+            self.write_to(checkpoint, out_dir, names, save_optimizer, surplus, meta)
+
+    def _in_mmcv_layout(
+        self, checkpoint: Mapping[str, Any], meta: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        runner = self._runner
+        # MMCV expects the config to be text, so Hookline's is left out.
+        own = {key: value for key, value in checkpoint["meta"].items() if key != "config"}
+        counters = {key: own[key] for key in COUNTERS}
+        about = {**own, **(runner.meta or {}), **meta, **counters, "mmcv_version": MMCV_VERSION}
+        content = {**checkpoint, "meta": about, "mmcv": runner.place()}
+        if is_module_wrapper(runner.model):
+            content["state_dict"] = dict(runner.model.module.state_dict())
+        return content
 
     def _store(self, out_dir: Any) -> CheckpointStore:
         key = os.path.abspath(out_dir)

@@ -1,4 +1,4 @@
-"""Where and when a run is, and seeding."""
+"""Host and time of a run, and seeding."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hookline.engine import seed_everything
 
 
 def get_host_info() -> str:
-    """`user@host`, or what of it can be found out."""
+    """Return `user@host`, or `unknown host`."""
     try:
         return f"{getpass.getuser()}@{socket.gethostname()}"
-    except Exception:  # a container may have no name for its user
+    except (OSError, KeyError, ImportError):  # a container may have no name for its user
         return "unknown host"
 
 
@@ -24,10 +24,13 @@ def get_time_str() -> str:
 
 
 def set_random_seed(seed: int, deterministic: bool = False, use_rank_shift: bool = False) -> None:
-    """Seed python, numpy and torch; with `use_rank_shift` each process otherwise."""
+    """Seed python, numpy and torch; with `use_rank_shift`, add the rank to the seed."""
     from hookline.compat.mmcv.runner.dist_utils import get_dist_info
 
-    seed_everything(seed + get_dist_info()[0] if use_rank_shift else seed)
+    if use_rank_shift:
+        rank, _ = get_dist_info()
+        seed += rank
+    seed_everything(seed)
     if deterministic:
         torch.backends.cudnn.deterministic = True
         torch.backends.cudnn.benchmark = False

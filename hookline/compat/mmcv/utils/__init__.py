@@ -1,10 +1,17 @@
-"""Registries, loggers and small helpers, by the names of `mmcv.utils`."""
+"""Registries, loggers and small helpers, with the names of `mmcv.utils`."""
 
 from typing import Any
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmcv.utils.logging import get_logger, print_log
-from hookline.compat.mmcv.utils.misc import is_list_of, is_seq_of, is_str, is_tuple_of, mkdir_or_exist, scandir
+from hookline.compat.mmcv.utils.misc import (
+    is_list_of,
+    is_seq_of,
+    is_str,
+    is_tuple_of,
+    mkdir_or_exist,
+    scandir,
+)
 from hookline.compat.mmcv.utils.registry import Registry, build_from_cfg
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Loggers by name, with a stream and, if wanted, a file."""
+"""Loggers that write to the terminal and to a file."""
 
 from __future__ import annotations
 
@@ -7,29 +7,44 @@ from typing import Any
 
 from hookline.dist import current_world
 
-_ready: dict[str, bool] = {}
+_configured: set[str] = set()  # names of the loggers that have handlers
 
 
-def get_logger(name: str, log_file: str | None = None, log_level: int = logging.INFO, file_mode: str = "w") -> logging.Logger:
-    """A logger that writes to the terminal and, on the main process, to `log_file`; the same one for the same name."""
+def get_logger(
+    name: str, log_file: str | None = None, log_level: int = logging.INFO, file_mode: str = "w"
+) -> logging.Logger:
+    """Return a logger that writes to the terminal and, on rank 0, to `log_file`.
+
+    A logger that exists, and each logger below it, keeps its handlers.
+    """
     logger = logging.getLogger(name)
-    if any(name == known or name.startswith(f"{known}.") for known in _ready):
-        return logger
+    for known in _configured:
+        if name == known or name.startswith(f"{known}."):
+            return logger
     is_main = current_world().is_main
     handlers: list[logging.Handler] = [logging.StreamHandler()]
     if is_main and log_file is not None:
         handlers.append(logging.FileHandler(log_file, file_mode))
+    formatter = logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s")
     for handler in handlers:
-        handler.setFormatter(logging.Formatter("%(asctime)s - %(name)s - %(levelname)s - %(message)s"))
+        handler.setFormatter(formatter)
         handler.setLevel(log_level)
         logger.addHandler(handler)
     logger.setLevel(log_level if is_main else logging.ERROR)
-    _ready[name] = True
+    _configured.add(name)
     return logger
 
 
-def print_log(msg: Any, logger: logging.Logger | str | None = None, level: int = logging.INFO) -> None:
-    """To a logger, to one by its name, to the terminal (None), or nowhere (`silent`)."""
+def print_log(
+    msg: Any, logger: logging.Logger | str | None = None, level: int = logging.INFO
+) -> None:
+    """Log a message.
+
+    Args:
+        msg: The message.
+        logger: A logger, its name, None for the terminal, or `silent` for no output.
+        level: The level, for a logger.
+    """
     if logger is None:
         print(msg)
     elif isinstance(logger, logging.Logger):

@@ -1,4 +1,4 @@
-"""`Registry` and `build_from_cfg`, as MMCV has them, with errors that name the nearest thing there is."""
+"""MMCV's `Registry` and `build_from_cfg`, with errors that suggest the nearest name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,22 @@ from hookline.signature import check_arguments
 
 
 class Registry:
-    """Names to classes; `build({'type': 'Name', …})` makes an instance."""
+    """Classes by name.
 
-    def __init__(self, name: str, build_func: Callable[..., Any] | None = None, parent: Registry | None = None, scope: Any = None) -> None:
+    Args:
+        name: The name of the registry, for error messages.
+        build_func: Builds an instance from a config; that of the parent by default.
+        parent: The registry to look in for names that this one lacks.
+        scope: Accepted and ignored.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        build_func: Callable[..., Any] | None = None,
+        parent: Registry | None = None,
+        scope: Any = None,
+    ) -> None:
         self._name = name
         self._parent = parent
         self._module_dict: dict[str, Any] = {}
@@ -28,22 +41,37 @@ class Registry:
         return self._module_dict
 
     def get(self, key: str) -> Any:
-        """The class of a name (`scope.Name` too), from the parent if it is not here; None if there is none."""
-        found = self._module_dict.get(key) or self._module_dict.get(key.rpartition(".")[2])
-        return found if found is not None or self._parent is None else self._parent.get(key)
+        """Return the class with a name (also `scope.Name`), here or in the parent, or None."""
+        name = key.rpartition(".")[2]
+        found = self._module_dict.get(key) or self._module_dict.get(name)
+        if found is None and self._parent is not None:
+            return self._parent.get(key)
+        return found
 
     def build(self, *args: Any, **kwargs: Any) -> Any:
+        """Build an instance from a config `{'type': 'Name', …}`."""
         return self.build_func(*args, **kwargs, registry=self)
 
-    def register_module(self, name: str | Sequence[str] | None = None, force: bool = False, module: Any = None) -> Any:
-        """Decorator `@HOOKS.register_module()`, or a call with `module=`."""
-        if callable(name):  # used without parentheses
+    def register_module(
+        self, name: str | Sequence[str] | None = None, force: bool = False, module: Any = None
+    ) -> Any:
+        """Register a class: as a decorator, `@HOOKS.register_module()`, or with `module=`."""
+        if callable(name):  # a decorator without parentheses
             return self.register_module()(name)
 
         def register(cls: Any) -> Any:
-            for key in [cls.__name__] if name is None else [name] if isinstance(name, str) else name:
+            keys: Sequence[str]
+            if name is None:
+                keys = [cls.__name__]
+            elif isinstance(name, str):
+                keys = [name]
+            else:
+                keys = name
+            for key in keys:
                 if key in self._module_dict and not force:
-                    raise KeyError(f"{key} is already registered in {self._name}; force=True replaces it")
+                    raise KeyError(
+                        f"{key} is already registered in {self._name}; force=True replaces it"
+                    )
                 self._module_dict[key] = cls
             return cls
 
@@ -59,8 +87,10 @@ class Registry:
         return f"Registry(name={self._name}, items={sorted(self._module_dict)})"
 
 
-def build_from_cfg(cfg: Mapping[str, Any], registry: Registry, default_args: Mapping[str, Any] | None = None) -> Any:
-    """An instance from `{'type': …}`, where the type is a registered name or a class."""
+def build_from_cfg(
+    cfg: Mapping[str, Any], registry: Registry, default_args: Mapping[str, Any] | None = None
+) -> Any:
+    """Build an instance from `{'type': …}`, where the type is a registered name or a class."""
     if not isinstance(cfg, Mapping):
         raise TypeError(f"cfg must be a dict, but got {type(cfg)}")
     args = {**(default_args or {}), **cfg}
@@ -69,10 +99,12 @@ def build_from_cfg(cfg: Mapping[str, Any], registry: Registry, default_args: Map
     kind = args.pop("type")
     cls = registry.get(kind) if isinstance(kind, str) else kind
     if cls is None:
-        raise KeyError(f"{kind} is not in the {registry.name} registry{suggest(kind, registry.module_dict)}")
+        raise KeyError(
+            f"{kind} is not in the {registry.name} registry{suggest(kind, registry.module_dict)}"
+        )
     if not callable(cls):
         raise TypeError(f"type must be a str or a class, but got {type(kind)}")
     problems = check_arguments(cls, args)
     if problems:
-        raise TypeError("; ".join(problem.message for problem in problems))
+        raise TypeError("; ".join(str(problem) for problem in problems))
     return cls(**args)

@@ -1,4 +1,4 @@
-"""`mmengine.config`: configs in Python, YAML and JSON files that build on each other."""
+"""`mmengine.config`: configs in Python, YAML and JSON files that inherit from each other."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.config.config import Config, DictAction
@@ -8,5 +8,8 @@ __all__ = ["Config", "ConfigDict", "DictAction"]
 __getattr__ = not_covered(
     __name__,
     __all__,
-    {"read_base": "configs made of import statements (`with read_base()`) are not covered; name their bases in `_base_ = [...]`"},
+    {
+        "read_base": "configs made of import statements (`with read_base()`) are not covered; "
+        "name their bases in `_base_ = [...]`"
+    },
 )

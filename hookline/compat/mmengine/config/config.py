@@ -1,4 +1,4 @@
-"""A config: loaded from files, changed from the command line, written out again."""
+"""Configs: load them from files, change them from the command line, write them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESERVED = ("filename", "text", "pretty_text", "env_variables")
 
 
 class Config:
-    """`Config.fromfile(path)` or `Config(dict(...))`; keys are attributes, at every depth."""
+    """A config, whose keys are attributes at every depth."""
 
     def __init__(
         self,
@@ -30,16 +30,20 @@ class Config:
         env_variables: dict[str, str] | None = None,
         format_python_code: bool = True,
     ) -> None:
-        values = {} if cfg_dict is None else cfg_dict._cfg_dict if isinstance(cfg_dict, Config) else cfg_dict
+        values = {} if cfg_dict is None else cfg_dict
+        if isinstance(values, Config):
+            values = values._cfg_dict
         if not isinstance(values, dict):
             raise TypeError(f"cfg_dict must be a dict, but got {type(cfg_dict)}")
         for key in values:
             if key in RESERVED:
                 raise KeyError(f"{key} is reserved for config file")
-        set_ = object.__setattr__
-        set_(self, "_cfg_dict", values if isinstance(values, ConfigDict) else ConfigDict(values))
-        set_(self, "_filename", None if filename is None else str(filename))
-        set_(self, "_text", cfg_text or "")
+        if not isinstance(values, ConfigDict):
+            values = ConfigDict(values)
+        # `__setattr__` below sets keys of the config.
+        object.__setattr__(self, "_cfg_dict", values)
+        object.__setattr__(self, "_filename", None if filename is None else str(filename))
+        object.__setattr__(self, "_text", cfg_text or "")
 
     @staticmethod
     def fromfile(
@@ -50,13 +54,18 @@ class Config:
         lazy_import: bool | None = None,
         format_python_code: bool = True,
     ) -> Config:
-        """The config of a local `.py`, `.yaml`, `.yml` or `.json` file and its bases.
+        """Load the config of a local `.py`, `.yaml`, `.yml` or `.json` file and its bases.
 
-        A Python config is a program and is run, and so are the Python files that it names in `_base_`; the log says so.
+        A Python config is executed, and so are the Python files that it names in `_base_`. This is
+        logged.
         """
         if lazy_import:
-            raise NotImplementedError("configs made of import statements (lazy_import) are not covered; use `_base_`")
-        values, text = load_file(Path(filename), use_predefined_variables, use_environment_variables)
+            raise NotImplementedError(
+                "configs made of import statements (lazy_import) are not covered; use `_base_`"
+            )
+        values, text = load_file(
+            Path(filename), use_predefined_variables, use_environment_variables
+        )
         cfg = Config(values, cfg_text=text, filename=filename)
         if import_custom_modules and cfg.get("custom_imports"):
             import_modules_from_strings(**cfg["custom_imports"])
@@ -64,12 +73,15 @@ class Config:
 
     @staticmethod
     def fromstring(cfg_str: str, file_format: str) -> Config:
-        """A config from YAML or JSON text. Python text is not run: only files that the user names are."""
+        """Make a config from YAML or JSON text. Python text is not executed, only files are."""
         if file_format == ".py":
-            raise ValueError("Python configs are run only from a local file that you name: use Config.fromfile(path)")
+            raise ValueError(
+                "Python configs are executed only from a local file: use Config.fromfile(path)"
+            )
         if file_format not in (".yaml", ".yml", ".json"):
             raise OSError("Only yaml, yml and json text is supported")
-        return Config(json.loads(cfg_str) if file_format == ".json" else yaml.safe_load(cfg_str), cfg_text=cfg_str)
+        values = json.loads(cfg_str) if file_format == ".json" else yaml.safe_load(cfg_str)
+        return Config(values, cfg_text=cfg_str)
 
     @property
     def filename(self) -> str | None:
@@ -81,22 +93,24 @@ class Config:
 
     @property
     def pretty_text(self) -> str:
-        """The config as a Python file."""
-        return "".join(f"{key} = {_literal(value)}\n" for key, value in self._cfg_dict.items())
+        """The config as the text of a Python file."""
+        lines = [f"{key} = {_literal(value)}\n" for key, value in self._cfg_dict.items()]
+        return "".join(lines)
 
     def merge_from_dict(self, options: dict[str, Any], allow_list_keys: bool = True) -> None:
         """Change values by dotted keys: `{'model.depth': 18, 'hooks.0.interval': 5}`."""
         nested: dict[str, Any] = {}
         for full_key, value in options.items():
-            place = nested
+            section = nested
             *outer, last = full_key.split(".")
             for key in outer:
-                place = place.setdefault(key, {})
-            place[last] = value
-        object.__setattr__(self, "_cfg_dict", ConfigDict(merge(nested, self._cfg_dict, allow_list_keys)))
+                section = section.setdefault(key, {})
+            section[last] = value
+        merged = ConfigDict(merge(nested, self._cfg_dict, allow_list_keys))
+        object.__setattr__(self, "_cfg_dict", merged)
 
     def dump(self, file: str | Path | None = None) -> str | None:
-        """Write the config to a file of its kind; without one the text is returned."""
+        """Write the config in the format of the file's suffix; return the text without a file."""
         suffix = Path(file or self._filename or "config.py").suffix
         values = self._cfg_dict.to_dict()
         if suffix == ".json":
@@ -117,7 +131,7 @@ class Config:
         return copy.copy(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_cfg_dict":  # not yet there, while a copy is made
+        if name == "_cfg_dict":  # not set yet while a copy is made
             raise AttributeError(name)
         return getattr(self._cfg_dict, name)
 
@@ -158,9 +172,11 @@ class Config:
 
 
 class DictAction(argparse.Action):
-    """`--cfg-options key=value …`: numbers, booleans, lists and tuples are read as such."""
+    """The action of `--cfg-options key=value …`; parses numbers, booleans, lists and tuples."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+    def __call__(
+        self, parser: Any, namespace: Any, values: Any, option_string: str | None = None
+    ) -> None:
         options = dict(getattr(namespace, self.dest) or {})
         for pair in values:
             key, _, text = pair.partition("=")
@@ -169,34 +185,47 @@ class DictAction(argparse.Action):
 
 
 def _read_value(text: str) -> Any:
-    lowered = {"true": True, "false": False, "none": None}
-    if text.lower() in lowered:
-        return lowered[text.lower()]
+    constants = {"true": True, "false": False, "none": None}
+    if text.lower() in constants:
+        return constants[text.lower()]
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
-        return [_read_value(part) for part in text.split(",")] if "," in text else text
+        if "," in text:
+            return [_read_value(part) for part in text.split(",")]
+        return text
 
 
 def _literal(value: Any, indent: int = 0) -> str:
-    """A value as Python source; classes and functions by their dotted names."""
-    pad, end = " " * (indent + 4), " " * indent
+    """Return a value as Python source, with classes and functions as dotted names."""
     if isinstance(value, dict):
-        if not value:
-            return "dict()"
-        keyword = all(isinstance(key, str) and key.isidentifier() for key in value)
-        rows = [f"{pad}{key}={_literal(item, indent + 4)}" if keyword else f"{pad}{key!r}: {_literal(item, indent + 4)}"
-                for key, item in value.items()]  # fmt: skip
-        body = ",\n".join(rows)
-        return f"dict(\n{body})" if keyword else f"{{\n{body}\n{end}}}"
+        return _dict_literal(value, indent)
     if type(value) in (list, tuple):
-        items = [_literal(item, indent + 4) for item in value]
-        flat = ", ".join(items) + ("," if type(value) is tuple and len(items) == 1 else "")
-        return f"[{flat}]" if type(value) is list else f"({flat})"
+        items = ", ".join(_literal(item, indent + 4) for item in value)
+        if type(value) is list:
+            return f"[{items}]"
+        return f"({items},)" if len(value) == 1 else f"({items})"
     if isinstance(value, (bool, int, float, str, bytes, type(None))):
         return repr(value)
     name = getattr(value, "__qualname__", None)
-    return repr(f"{value.__module__}.{name}" if name and hasattr(value, "__module__") else str(value))
+    if name and hasattr(value, "__module__"):
+        return repr(f"{value.__module__}.{name}")
+    return repr(str(value))
+
+
+def _dict_literal(value: dict[Any, Any], indent: int) -> str:
+    if not value:
+        return "dict()"
+    has_keywords = all(isinstance(key, str) and key.isidentifier() for key in value)
+    padding = " " * (indent + 4)
+    rows = []
+    for key, item in value.items():
+        label = f"{key}=" if has_keywords else f"{key!r}: "
+        rows.append(f"{padding}{label}{_literal(item, indent + 4)}")
+    body = ",\n".join(rows)
+    if has_keywords:
+        return f"dict(\n{body})"
+    return f"{{\n{body}\n{' ' * indent}}}"
 
 
 __all__ = ["DELETE_KEY", "Config", "DictAction"]

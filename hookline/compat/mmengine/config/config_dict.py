@@ -1,4 +1,4 @@
-"""A dict whose keys are attributes too."""
+"""A dict whose keys are also attributes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from hookline.errors import suggest
 
 
 class ConfigDict(dict):  # type: ignore[type-arg]
-    """`cfg.model.backbone` is `cfg["model"]["backbone"]`; a missing key is an error that names the nearest one."""
+    """A dict in which `cfg.model.backbone` is `cfg["model"]["backbone"]`.
+
+    The error for a missing attribute suggests the nearest key.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -24,7 +27,9 @@ class ConfigDict(dict):  # type: ignore[type-arg]
         try:
             return self[name]
         except KeyError:
-            raise AttributeError(f"'ConfigDict' object has no attribute {name!r}{suggest(name, self)}") from None
+            raise AttributeError(
+                f"'ConfigDict' object has no attribute {name!r}{suggest(name, self)}"
+            ) from None
 
     def __setattr__(self, name: str, value: Any) -> None:
         self[name] = value
@@ -61,16 +66,18 @@ class ConfigDict(dict):  # type: ignore[type-arg]
         return type(self), (dict(self),)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain dicts all the way down."""
+        """Return plain dicts at every depth."""
         return plain(self)  # type: ignore[no-any-return]
 
 
 def hook(value: Any) -> Any:
-    """A value as it is kept in a config: dicts become ConfigDicts, also inside lists and tuples."""
+    """Convert a value for a config: dicts become ConfigDicts, also inside lists and tuples."""
     if isinstance(value, ConfigDict):
         return value
-    if type(value) is dict or hasattr(value, "_cfg_dict"):
-        return ConfigDict(value if type(value) is dict else value._cfg_dict)
+    if type(value) is dict:
+        return ConfigDict(value)
+    if hasattr(value, "_cfg_dict"):
+        return ConfigDict(value._cfg_dict)
     if type(value) in (list, tuple):
         return type(value)(hook(item) for item in value)
     return value

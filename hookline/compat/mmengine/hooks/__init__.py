@@ -1,4 +1,4 @@
-"""`mmengine.hooks`: the base class and all built-in hooks, with MMEngine's parameters and priorities."""
+"""`mmengine.hooks`: the base class and all built-in hooks of MMEngine."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.hooks.checkpoint_hook import CheckpointHook
@@ -32,4 +32,8 @@ __all__ = [
     "RuntimeInfoHook",
     "SyncBuffersHook",
 ]
-__getattr__ = not_covered(__name__, __all__, {"NPUProfilerHook": "Ascend NPUs are not covered; ProfilerHook profiles CPU and CUDA"})
+__getattr__ = not_covered(
+    __name__,
+    __all__,
+    {"NPUProfilerHook": "Ascend NPUs are not covered; ProfilerHook profiles CPU and CUDA"},
+)

@@ -1,4 +1,4 @@
-"""Giving cached GPU memory back."""
+"""Release unused GPU memory."""
 
 from __future__ import annotations
 
@@ -12,23 +12,37 @@ from hookline.compat.mmengine.registry import HOOKS
 
 @HOOKS.register_module()
 class EmptyCacheHook(Hook):
-    """Call `torch.cuda.empty_cache()` before or after epochs, or after iterations."""
+    """Calls `torch.cuda.empty_cache()` at the chosen stages."""
 
     priority = "NORMAL"
 
-    def __init__(self, before_epoch: bool = False, after_epoch: bool = True, after_iter: bool = False) -> None:
-        self._do_before_epoch, self._do_after_epoch, self._do_after_iter = before_epoch, after_epoch, after_iter
+    def __init__(
+        self, before_epoch: bool = False, after_epoch: bool = True, after_iter: bool = False
+    ) -> None:
+        self._do_before_epoch = before_epoch
+        self._do_after_epoch = after_epoch
+        self._do_after_iter = after_iter
 
-    def _after_iter(self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None, mode: str = "train") -> None:
-        _empty(self._do_after_iter)
+    def _after_iter(
+        self,
+        runner: Any,
+        batch_idx: int,
+        data_batch: Any = None,
+        outputs: Any = None,
+        mode: str = "train",
+    ) -> None:
+        if self._do_after_iter:
+            _empty_cache()
 
     def _before_epoch(self, runner: Any, mode: str = "train") -> None:
-        _empty(self._do_before_epoch)
+        if self._do_before_epoch:
+            _empty_cache()
 
     def _after_epoch(self, runner: Any, mode: str = "train") -> None:
-        _empty(self._do_after_epoch)
+        if self._do_after_epoch:
+            _empty_cache()
 
 
-def _empty(wanted: bool) -> None:
-    if wanted and torch.cuda.is_available():
+def _empty_cache() -> None:
+    if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Tells samplers which epoch it is, so that every one has its own order."""
+"""Set the epoch of samplers, so that each epoch has another order."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from hookline.compat.mmengine.registry import HOOKS
 
 @HOOKS.register_module()
 class DistSamplerSeedHook(Hook):
-    """Call `set_epoch` of the training loader's sampler before each epoch."""
+    """Calls `set_epoch` of the training loader's sampler before each epoch."""
 
     priority = "NORMAL"
 
     def before_train_epoch(self, runner: Any) -> None:
         loader = runner.train_loop.dataloader
-        sampler: Any
-        for sampler in (getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None)):
+        batch_sampler = getattr(loader, "batch_sampler", None)
+        for owner in (loader, batch_sampler):
+            sampler: Any = getattr(owner, "sampler", None)
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(runner.epoch)
                 return

@@ -1,4 +1,4 @@
-"""One state of batch norm for all processes."""
+"""Average buffers over all ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hookline.compat.mmengine.registry import HOOKS
 
 @HOOKS.register_module()
 class SyncBuffersHook(Hook):
-    """Average the model's buffers over all processes after each training epoch, or before a validation without one."""
+    """Averages the model's buffers after each training epoch, or before a mere validation."""
 
     priority = "NORMAL"
 

@@ -10,7 +10,7 @@ from hookline.compat.mmengine.registry import HOOKS, MODELS, RUNNERS
 
 @HOOKS.register_module()
 class PrepareTTAHook(Hook):
-    """Put the model into `tta_cfg`'s wrapper before testing."""
+    """Wraps the model with `tta_cfg` before testing."""
 
     def __init__(self, tta_cfg: dict[str, Any]) -> None:
         self.tta_cfg = tta_cfg
@@ -20,7 +20,7 @@ class PrepareTTAHook(Hook):
 
 
 def build_runner_with_tta(cfg: Any) -> Any:
-    """A runner that tests with `cfg.tta_model` and `cfg.tta_pipeline`."""
+    """Build a runner that tests with `cfg.tta_model` and `cfg.tta_pipeline`."""
     for key in ("tta_model", "tta_pipeline"):
         if key not in cfg:
             raise AssertionError(f"please make sure {key} is defined in your config.")

@@ -1,4 +1,4 @@
-"""`mmengine.logging`: loggers, and the message hub through which everything is passed on."""
+"""`mmengine.logging`: loggers, history buffers and the message hub."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.logging.history_buffer import HistoryBuffer

@@ -1,4 +1,4 @@
-"""Loggers that are found by name, writing to the terminal and to a file."""
+"""Loggers by name, which write to the terminal and to a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMAT = "%(asctime)s - %(name)s - %(levelname)s - %(message)s"
 
 
 class MMLogger(logging.Logger, ManagerMixin):
-    """The logger of an experiment; `MMLogger.get_current_instance()` is the one made last."""
+    """The logger of an experiment."""
 
     def __init__(
         self,
@@ -35,10 +35,13 @@ class MMLogger(logging.Logger, ManagerMixin):
             options = dict(file_handler_cfg or {})
             name = options.pop("type", "FileHandler")
             kind = getattr(logging, name, None) or getattr(logging.handlers, name)
-            self._add(kind(log_file, **({"mode": file_mode} if kind is logging.FileHandler else {}), **options), level)
+            if kind is logging.FileHandler:
+                options.setdefault("mode", file_mode)
+            self._add(kind(log_file, **options), level)
 
     @classmethod
     def get_current_instance(cls) -> MMLogger:
+        """Return the newest logger."""
         if not cls._instance_dict:
             cls.get_instance("mmengine")
         return super().get_current_instance()  # type: ignore[no-any-return]
@@ -56,7 +59,7 @@ class MMLogger(logging.Logger, ManagerMixin):
 
 
 class _ToStdout(logging.StreamHandler[Any]):
-    """Writes to what standard output is at that moment."""
+    """Writes to the current `sys.stdout`, which may have been replaced."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -67,7 +70,14 @@ class _ToStdout(logging.StreamHandler[Any]):
 
 
 def print_log(msg: Any, logger: Any = None, level: int = logging.INFO) -> None:
-    """Log with a logger, with the one of a name, with the `current` one; `silent` does nothing, None prints."""
+    """Log a message.
+
+    Args:
+        msg: The message.
+        logger: A logger, its name, `current` for the newest one, None to print, or `silent` for no
+            output.
+        level: The level, for a logger.
+    """
     if logger is None:
         print(msg)
     elif isinstance(logger, logging.Logger):
@@ -79,4 +89,7 @@ def print_log(msg: Any, logger: Any = None, level: int = logging.INFO) -> None:
             raise ValueError(f"MMLogger: {logger} has not been created!")
         MMLogger.get_instance(logger).log(level, msg)
     elif logger != "silent":
-        raise TypeError(f'`logger` should be either a logging.Logger object, str, "silent", "current" or None, but got {type(logger)}')
+        raise TypeError(
+            '`logger` should be either a logging.Logger object, str, "silent", "current" or None, '
+            f"but got {type(logger)}"
+        )

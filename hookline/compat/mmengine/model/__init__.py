@@ -1,4 +1,4 @@
-"""`mmengine.model`: models that say what a step is, their initialization and their averages."""
+"""`mmengine.model`: base classes of models, their initialization and their averages."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.model.averaged_model import (
@@ -7,8 +7,18 @@ from hookline.compat.mmengine.model.averaged_model import (
     MomentumAnnealingEMA,
     StochasticWeightAverage,
 )
-from hookline.compat.mmengine.model.base_model import BaseDataPreprocessor, BaseModel, BaseTTAModel, ImgDataPreprocessor
-from hookline.compat.mmengine.model.base_module import BaseModule, ModuleDict, ModuleList, Sequential
+from hookline.compat.mmengine.model.base_model import (
+    BaseDataPreprocessor,
+    BaseModel,
+    BaseTTAModel,
+    ImgDataPreprocessor,
+)
+from hookline.compat.mmengine.model.base_module import (
+    BaseModule,
+    ModuleDict,
+    ModuleList,
+    Sequential,
+)
 from hookline.compat.mmengine.model.utils import merge_dict, revert_sync_batchnorm, stack_batch
 from hookline.compat.mmengine.model.weight_init import (
     bias_init_with_prob,

@@ -1,4 +1,4 @@
-"""Averages of a model's weights, as modules of their own."""
+"""Modules that hold an average of a model's weights."""
 
 from __future__ import annotations
 
@@ -14,26 +14,39 @@ from hookline.compat.mmengine.registry import MODELS
 
 
 class BaseAveragedModel(nn.Module):
-    """A copy of a model, moved towards it by `avg_func` at every `interval`th call of `update_parameters`."""
+    """A copy of a model whose weights `avg_func` updates.
 
-    def __init__(self, model: nn.Module, interval: int = 1, device: Any = None, update_buffers: bool = False) -> None:
+    Args:
+        model: The model.
+        interval: Calls of `update_parameters` between two updates.
+        device: The device of the copy; that of the model by default.
+        update_buffers: Average the buffers too; otherwise they are copied.
+    """
+
+    def __init__(
+        self, model: nn.Module, interval: int = 1, device: Any = None, update_buffers: bool = False
+    ) -> None:
         super().__init__()
         self.module = deepcopy(model).requires_grad_(False)
         if device is not None:
             self.module = self.module.to(device)
-        self.interval, self.update_buffers = interval, update_buffers
+        self.interval = interval
+        self.update_buffers = update_buffers
         self.register_buffer("steps", torch.tensor(0, dtype=torch.long, device=device))
-        self.avg_parameters: dict[str, Tensor] = dict(self.module.state_dict() if update_buffers else self.module.named_parameters())
+        self.avg_parameters = self._averaged_tensors(self.module)
 
     def avg_func(self, averaged_param: Tensor, source_param: Tensor, steps: Any) -> None:
-        raise NotImplementedError(f"{type(self).__name__} must implement avg_func(averaged_param, source_param, steps)")
+        raise NotImplementedError(
+            f"{type(self).__name__} must implement avg_func(averaged_param, source_param, steps)"
+        )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.module(*args, **kwargs)
 
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
-        source = dict(model.state_dict() if self.update_buffers else model.named_parameters())
+        """Update the average with the current weights of a model."""
+        source = self._averaged_tensors(model)
         steps: Any = self.steps
         if steps == 0:
             for name, average in self.avg_parameters.items():
@@ -47,27 +60,40 @@ class BaseAveragedModel(nn.Module):
                 mine.data.copy_(theirs.data)
         steps += 1
 
+    def _averaged_tensors(self, model: nn.Module) -> dict[str, Tensor]:
+        return dict(model.state_dict() if self.update_buffers else model.named_parameters())
+
 
 @MODELS.register_module()
 class StochasticWeightAverage(BaseAveragedModel):
-    """All weights count the same."""
+    """The mean of all weights so far."""
 
     def avg_func(self, averaged_param: Tensor, source_param: Tensor, steps: Any) -> None:
-        averaged_param.add_(source_param - averaged_param, alpha=1 / float(steps // self.interval + 1))
+        share = 1 / float(steps // self.interval + 1)
+        averaged_param.add_(source_param - averaged_param, alpha=share)
 
 
 @MODELS.register_module()
 class ExponentialMovingAverage(BaseAveragedModel):
-    """`average = (1 - momentum) * average + momentum * weights`."""
+    """An exponential average: `average = (1 - momentum) * average + momentum * weights`."""
 
     def __init__(
-        self, model: nn.Module, momentum: float = 0.0002, interval: int = 1, device: Any = None, update_buffers: bool = False
+        self,
+        model: nn.Module,
+        momentum: float = 0.0002,
+        interval: int = 1,
+        device: Any = None,
+        update_buffers: bool = False,
     ) -> None:
         super().__init__(model, interval, device, update_buffers)
         if not 0.0 < momentum < 1.0:
             raise AssertionError(f"momentum must be in range (0.0, 1.0) but got {momentum}")
         if momentum > 0.5:
-            print_log(f"momentum is here the share of the new weights, usually a small number, got {momentum}", "current", logging.WARNING)
+            print_log(
+                f"momentum is the share of the new weights, which is usually small; got {momentum}",
+                "current",
+                logging.WARNING,
+            )
         self.momentum = momentum
 
     def avg_func(self, averaged_param: Tensor, source_param: Tensor, steps: Any) -> None:
@@ -76,7 +102,7 @@ class ExponentialMovingAverage(BaseAveragedModel):
 
 @MODELS.register_module()
 class MomentumAnnealingEMA(ExponentialMovingAverage):
-    """The share of the new weights falls as `gamma / (gamma + steps)`, down to `momentum`."""
+    """An average whose share of new weights decays as `gamma / (gamma + steps)` to `momentum`."""
 
     def __init__(
         self,
@@ -93,4 +119,5 @@ class MomentumAnnealingEMA(ExponentialMovingAverage):
         self.gamma = gamma
 
     def avg_func(self, averaged_param: Tensor, source_param: Tensor, steps: Any) -> None:
-        averaged_param.lerp_(source_param, max(self.momentum, self.gamma / (self.gamma + int(steps))))
+        share = max(self.momentum, self.gamma / (self.gamma + int(steps)))
+        averaged_param.lerp_(source_param, share)

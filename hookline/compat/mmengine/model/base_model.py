@@ -1,4 +1,4 @@
-"""Models whose `forward` gives losses, predictions or tensors by `mode`, and what prepares their batches."""
+"""The base class of models, and the data preprocessors that prepare their batches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from hookline.compat.mmengine.model.base_module import BaseModule
-from hookline.compat.mmengine.model.utils import normalized, stack_batch
+from hookline.compat.mmengine.model.utils import stack_batch
 from hookline.compat.mmengine.registry import MODELS
 from hookline.compat.mmengine.structures import BaseDataElement
 from hookline.compat.mmengine.utils import is_list_of
@@ -18,7 +18,11 @@ from hookline.compat.mmengine.utils import is_list_of
 
 @MODELS.register_module()
 class BaseDataPreprocessor(nn.Module):
-    """Moves a batch to the model's device."""
+    """Moves a batch to the model's device.
+
+    Args:
+        non_blocking: Copy asynchronously where possible.
+    """
 
     def __init__(self, non_blocking: bool | None = False) -> None:
         super().__init__()
@@ -26,6 +30,7 @@ class BaseDataPreprocessor(nn.Module):
         self._device = torch.device("cpu")
 
     def cast_data(self, data: Any) -> Any:
+        """Move all tensors in a nested structure to the device."""
         if isinstance(data, Mapping):
             return {key: self.cast_data(value) for key, value in data.items()}
         if isinstance(data, (str, bytes)) or data is None:
@@ -46,7 +51,7 @@ class BaseDataPreprocessor(nn.Module):
         return self._device
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
-        _note_device(self, *args, **kwargs)
+        _record_device(self, *args, **kwargs)
         return super().to(*args, **kwargs)
 
     def cuda(self, *args: Any, **kwargs: Any) -> Any:
@@ -60,7 +65,7 @@ class BaseDataPreprocessor(nn.Module):
 
 @MODELS.register_module()
 class ImgDataPreprocessor(BaseDataPreprocessor):
-    """Normalizes, pads and stacks images as well."""
+    """Normalizes, pads and stacks images, and moves them to the model's device."""
 
     def __init__(
         self,
@@ -81,22 +86,49 @@ class ImgDataPreprocessor(BaseDataPreprocessor):
         if mean is not None and std is not None:
             for name, values in (("mean", mean), ("std", std)):
                 if len(values) not in (1, 3):
-                    raise AssertionError(f"`{name}` should have 1 or 3 values, but got {len(values)} values")
+                    raise AssertionError(
+                        f"`{name}` should have 1 or 3 values, but got {len(values)} values"
+                    )
                 self.register_buffer(name, torch.tensor(values).view(-1, 1, 1), False)
         self._channel_conversion = rgb_to_bgr or bgr_to_rgb
-        self.pad_size_divisor, self.pad_value = pad_size_divisor, pad_value
+        self.pad_size_divisor = pad_size_divisor
+        self.pad_value = pad_value
 
     def forward(self, data: Any, training: bool = False) -> Any:
         data = self.cast_data(data)
         images = data["inputs"]
         if isinstance(images, torch.Tensor) and images.dim() != 4:
-            raise AssertionError(f"The input of `ImgDataPreprocessor` should be a NCHW tensor or a list, got shape {tuple(images.shape)}")
-        prepared = [normalized(self, image) for image in images]
-        return {"data_samples": None, **data, "inputs": stack_batch(prepared, self.pad_size_divisor, self.pad_value)}
+            raise AssertionError(
+                "The input of `ImgDataPreprocessor` should be a NCHW tensor or a list, got shape "
+                f"{tuple(images.shape)}"
+            )
+        prepared = [self._normalize(image) for image in images]
+        inputs = stack_batch(prepared, self.pad_size_divisor, self.pad_value)
+        return {"data_samples": None, **data, "inputs": inputs}
+
+    def _normalize(self, image: torch.Tensor) -> torch.Tensor:
+        if self._channel_conversion:
+            image = image[[2, 1, 0], ...]
+        image = image.float()
+        if not self._enable_normalize:
+            return image
+        mean: Any = self.mean
+        std: Any = self.std
+        if mean.shape[0] == 3 and (image.dim() != 3 or image.shape[0] != 3):
+            raise AssertionError(
+                "If the mean has 3 values, the input tensor should in shape of (3, H, W), "
+                f"but got {tuple(image.shape)}"
+            )
+        normalized: torch.Tensor = (image - mean) / std
+        return normalized
 
 
 class BaseModel(BaseModule):
-    """Implement `forward(inputs, data_samples, mode)`: losses for `loss`, results for `predict`, whatever for `tensor`."""
+    """The base class of models.
+
+    Subclasses implement `forward(inputs, data_samples, mode)`, which returns losses for the mode
+    `loss`, results for `predict`, and anything for `tensor`.
+    """
 
     def __init__(self, data_preprocessor: Any = None, init_cfg: Any = None) -> None:
         super().__init__(init_cfg)
@@ -105,11 +137,14 @@ class BaseModel(BaseModule):
         if isinstance(data_preprocessor, Mapping):
             data_preprocessor = MODELS.build(data_preprocessor)
         if not isinstance(data_preprocessor, nn.Module):
-            raise TypeError(f"data_preprocessor should be a `dict` or `nn.Module` instance, but got {type(data_preprocessor)}")
+            raise TypeError(
+                "data_preprocessor should be a `dict` or `nn.Module` instance, "
+                f"but got {type(data_preprocessor)}"
+            )
         self.data_preprocessor = data_preprocessor
 
     def train_step(self, data: Any, optim_wrapper: Any) -> dict[str, torch.Tensor]:
-        """Forward, backward and an optimizer step; what there is to log."""
+        """Run forward, backward and an optimizer step; return the values to log."""
         with optim_wrapper.optim_context(self):
             data = self.data_preprocessor(data, True)
             losses = self._run_forward(data, mode="loss")
@@ -124,29 +159,37 @@ class BaseModel(BaseModule):
         return self._run_forward(self.data_preprocessor(data, False), mode="predict")
 
     def parse_losses(self, losses: dict[str, Any]) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
-        """The sum of all that has `loss` in its name, and everything to log."""
+        """Return the sum of the values with `loss` in their names, and all values to log."""
         log_vars = []
         for name, value in losses.items():
             if isinstance(value, torch.Tensor):
                 log_vars.append((name, value.mean()))
             elif is_list_of(value, torch.Tensor):
-                log_vars.append((name, sum(part.mean() for part in value)))
+                means = [part.mean() for part in value]
+                log_vars.append((name, sum(means)))
             else:
                 raise TypeError(f"{name} is not a tensor or list of tensors")
-        loss: Any = sum(value for name, value in log_vars if "loss" in name)
+        losses_only = [value for name, value in log_vars if "loss" in name]
+        loss: Any = sum(losses_only)
         return loss, OrderedDict([("loss", loss), *log_vars])
 
     def forward(self, inputs: Any, data_samples: Any = None, mode: str = "tensor") -> Any:
-        raise NotImplementedError(f"{type(self).__name__} must implement forward(inputs, data_samples, mode)")
+        raise NotImplementedError(
+            f"{type(self).__name__} must implement forward(inputs, data_samples, mode)"
+        )
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         for module in self.modules():
             if isinstance(module, BaseDataPreprocessor):
-                _note_device(module, *args, **kwargs)
+                _record_device(module, *args, **kwargs)
         return super().to(*args, **kwargs)
 
     def cuda(self, device: Any = None) -> Any:
-        return self.to("cuda" if device is None else torch.device("cuda", device) if isinstance(device, int) else device)
+        if device is None:
+            device = "cuda"
+        elif isinstance(device, int):
+            device = torch.device("cuda", device)
+        return self.to(device)
 
     def cpu(self, *args: Any, **kwargs: Any) -> Any:
         return self.to("cpu")
@@ -156,11 +199,13 @@ class BaseModel(BaseModule):
             return self(**data, mode=mode)
         if isinstance(data, (list, tuple)):
             return self(*data, mode=mode)
-        raise TypeError(f"Output of `data_preprocessor` should be list, tuple or dict, but got {type(data)}")
+        raise TypeError(
+            f"Output of `data_preprocessor` should be list, tuple or dict, but got {type(data)}"
+        )
 
 
 class BaseTTAModel(BaseModel):
-    """Predicts several versions of a sample and merges the results (`merge_preds`)."""
+    """Predicts several versions of a sample and merges the results with `merge_preds`."""
 
     def __init__(self, module: Any, data_preprocessor: Any = None) -> None:
         super().__init__(data_preprocessor)
@@ -170,16 +215,17 @@ class BaseTTAModel(BaseModel):
         raise NotImplementedError(f"{type(self).__name__} must implement merge_preds")
 
     def test_step(self, data: Any) -> list[Any]:
-        versions = (
-            [dict(zip(data, values, strict=True)) for values in zip(*data.values(), strict=True)]
-            if isinstance(data, dict)
-            else list(zip(*data, strict=True))
-        )
+        versions: list[Any]
+        if isinstance(data, dict):
+            rows = zip(*data.values(), strict=True)
+            versions = [dict(zip(data, values, strict=True)) for values in rows]
+        else:
+            versions = list(zip(*data, strict=True))
         predictions = [self.module.test_step(version) for version in versions]
         return self.merge_preds(list(zip(*predictions, strict=True)))
 
 
-def _note_device(module: BaseDataPreprocessor, *args: Any, **kwargs: Any) -> None:
+def _record_device(module: BaseDataPreprocessor, *args: Any, **kwargs: Any) -> None:
     device = torch._C._nn._parse_to(*args, **kwargs)[0]
     if device is not None:
         module._device = torch.device(device)

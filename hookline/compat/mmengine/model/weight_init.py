@@ -1,4 +1,4 @@
-"""Initialization by name: `dict(type='Kaiming', layer='Conv2d')`."""
+"""Initialize weights from configs such as `dict(type='Kaiming', layer='Conv2d')`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def constant_init(module: nn.Module, val: float, bias: float = 0) -> None:
     _with_bias(module, lambda weight: nn.init.constant_(weight, val), bias)
 
 
-def xavier_init(module: nn.Module, gain: float = 1, bias: float = 0, distribution: str = "normal") -> None:
+def xavier_init(
+    module: nn.Module, gain: float = 1, bias: float = 0, distribution: str = "normal"
+) -> None:
     fill = nn.init.xavier_uniform_ if distribution == "uniform" else nn.init.xavier_normal_
     _with_bias(module, lambda weight: fill(weight, gain=gain), bias)
 
@@ -34,7 +36,9 @@ def normal_init(module: nn.Module, mean: float = 0, std: float = 1, bias: float 
     _with_bias(module, lambda weight: nn.init.normal_(weight, mean, std), bias)
 
 
-def trunc_normal_init(module: nn.Module, mean: float = 0, std: float = 1, a: float = -2, b: float = 2, bias: float = 0) -> None:
+def trunc_normal_init(
+    module: nn.Module, mean: float = 0, std: float = 1, a: float = -2, b: float = 2, bias: float = 0
+) -> None:
     _with_bias(module, lambda weight: nn.init.trunc_normal_(weight, mean, std, a, b), bias)
 
 
@@ -55,11 +59,13 @@ def kaiming_init(
 
 
 def caffe2_xavier_init(module: nn.Module, bias: float = 0) -> None:
-    kaiming_init(module, a=1, mode="fan_in", nonlinearity="leaky_relu", bias=bias, distribution="uniform")
+    kaiming_init(
+        module, a=1, mode="fan_in", nonlinearity="leaky_relu", bias=bias, distribution="uniform"
+    )
 
 
 def bias_init_with_prob(prior_prob: float) -> float:
-    """The bias that makes a sigmoid give this probability."""
+    """Return the bias with which a sigmoid returns this probability."""
     return float(-math.log((1 - prior_prob) / prior_prob))
 
 
@@ -75,50 +81,81 @@ FUNCTIONS: dict[str, Callable[..., None]] = {
 
 
 def initialize(module: nn.Module, init_cfg: Any) -> None:
-    """Initialize the layers of a module as one or several configs say; `layer` names classes, `override` exceptions by attribute."""
-    for config in [init_cfg] if isinstance(init_cfg, dict) else init_cfg:
-        options = dict(config)
-        kind, layers, override = options.pop("type"), options.pop("layer", None), options.pop("override", None)
-        if kind in PRETRAINED:
-            _load(module, **options)
-            continue
-        if kind not in FUNCTIONS and (own := WEIGHT_INITIALIZERS.get(kind)) is not None:
-            own(layer=layers, **options)(module)
-            continue
-        _apply(module, kind, layers, override is not None, options)
-        for exception in [override] if isinstance(override, dict) else override or ():
-            _override(module, dict(exception), kind, options)
+    """Initialize the layers of a module.
+
+    Args:
+        module: The module.
+        init_cfg: One config or several. `layer` restricts a config to classes of layers, and
+            `override` has exceptions for single attributes.
+    """
+    configs = [init_cfg] if isinstance(init_cfg, dict) else init_cfg
+    for config in configs:
+        _initialize(module, dict(config))
 
 
-def _apply(module: nn.Module, kind: str, layers: Any, has_override: bool, options: dict[str, Any]) -> None:
+def _initialize(module: nn.Module, options: dict[str, Any]) -> None:
+    kind = options.pop("type")
+    layers = options.pop("layer", None)
+    overrides = options.pop("override", None)
+    if kind in PRETRAINED:
+        _load(module, **options)
+        return
+    initializer = None if kind in FUNCTIONS else WEIGHT_INITIALIZERS.get(kind)
+    if initializer is not None:
+        initializer(layer=layers, **options)(module)
+        return
+    _apply(module, kind, layers, overrides is not None, options)
+    if isinstance(overrides, dict):
+        overrides = [overrides]
+    for override in overrides or ():
+        _override(module, dict(override), kind, options)
+
+
+def _apply(
+    module: nn.Module, kind: str, layers: Any, has_override: bool, options: dict[str, Any]
+) -> None:
     function = _function(kind)
     if "bias_prob" in options:
         options["bias"] = bias_init_with_prob(options.pop("bias_prob"))
     names = {layers} if isinstance(layers, str) else set(layers or ())
+    takes_all = not names and not has_override
     for part in module.modules():
-        ancestry = {base.__name__ for base in type(part).__mro__}
-        if (not names and not has_override) or names & ancestry:
+        classes = {base.__name__ for base in type(part).__mro__}
+        if takes_all or names & classes:
             function(part, **options)
 
 
-def _override(module: nn.Module, exception: dict[str, Any], kind: str, options: dict[str, Any]) -> None:
-    name = exception.pop("name")
+def _override(
+    module: nn.Module, override: dict[str, Any], kind: str, options: dict[str, Any]
+) -> None:
+    name = override.pop("name")
     part = getattr(module, name, None)
     if part is None:
-        raise RuntimeError(f"module did not have attribute {name}, but init_cfg is {exception}.")
-    own_kind = exception.pop("type", None)
-    _apply(part, own_kind or kind, None, False, exception if own_kind else dict(options))
+        raise RuntimeError(f"module did not have attribute {name}, but init_cfg is {override}.")
+    if "type" in override:
+        _apply(part, override.pop("type"), None, False, override)
+    else:
+        _apply(part, kind, None, False, dict(options))
 
 
 def _function(kind: str) -> Callable[..., None]:
     name = kind.removesuffix("Init")
     if name not in FUNCTIONS:
-        raise KeyError(f"{kind} is no known initialization{suggest(kind, FUNCTIONS)}")
+        raise KeyError(f"unknown initialization {kind}{suggest(kind, FUNCTIONS)}")
     return FUNCTIONS[name]
 
 
-def _load(module: nn.Module, checkpoint: str, prefix: str | None = None, map_location: Any = None) -> None:
-    from hookline.compat.mmengine.runner.checkpoint import load_checkpoint_with_prefix, load_state_dict, weights_of
+def _load(
+    module: nn.Module, checkpoint: str, prefix: str | None = None, map_location: Any = None
+) -> None:
+    from hookline.compat.mmengine.runner.checkpoint import (
+        load_checkpoint_with_prefix,
+        load_state_dict,
+        weights_of,
+    )
 
-    weights = weights_of(checkpoint) if prefix is None else load_checkpoint_with_prefix(prefix, checkpoint)
+    if prefix is None:
+        weights = weights_of(checkpoint)
+    else:
+        weights = load_checkpoint_with_prefix(prefix, checkpoint)
     load_state_dict(module, weights, strict=False)

@@ -1,4 +1,4 @@
-"""Models of a distributed job."""
+"""Wrappers of models in a distributed job."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from hookline.compat.mmengine.registry import MODEL_WRAPPERS
 
 @MODEL_WRAPPERS.register_module()
 class MMDistributedDataParallel(DistributedDataParallel):
-    """DDP with the steps of a BaseModel."""
+    """`DistributedDataParallel` with the steps of a BaseModel."""
 
-    def __init__(self, module: nn.Module, detect_anomalous_params: bool = False, **kwargs: Any) -> None:
+    def __init__(
+        self, module: nn.Module, detect_anomalous_params: bool = False, **kwargs: Any
+    ) -> None:
         if not any(parameter.is_cuda for parameter in module.parameters()):
             kwargs["device_ids"] = None
         super().__init__(module=module, **kwargs)
@@ -22,7 +24,10 @@ class MMDistributedDataParallel(DistributedDataParallel):
     def train_step(self, data: Any, optim_wrapper: Any) -> Any:
         with optim_wrapper.optim_context(self):
             data = self.module.data_preprocessor(data, training=True)
-            losses = self(**data, mode="loss") if isinstance(data, dict) else self(*data, mode="loss")
+            if isinstance(data, dict):
+                losses = self(**data, mode="loss")
+            else:
+                losses = self(*data, mode="loss")
         parsed_loss, log_vars = self.module.parse_losses(losses)
         optim_wrapper.update_params(parsed_loss)
         return log_vars
@@ -35,5 +40,11 @@ class MMDistributedDataParallel(DistributedDataParallel):
 
 
 def is_model_wrapper(model: nn.Module, registry: Any = MODEL_WRAPPERS) -> bool:
-    """Whether a model is a wrapper around the real one, its `module`."""
-    return isinstance(model, (DataParallel, DistributedDataParallel, *registry.module_dict.values()))
+    """Return whether a module wraps the model, as its `module`."""
+    wrappers = (DataParallel, DistributedDataParallel, *registry.module_dict.values())
+    return isinstance(model, wrappers)
+
+
+def unwrap_model(model: Any) -> Any:
+    """Return the model inside a wrapper, or the module itself."""
+    return model.module if is_model_wrapper(model) else model

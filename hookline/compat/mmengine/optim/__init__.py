@@ -1,4 +1,4 @@
-"""`mmengine.optim`: optimizer wrappers, what builds them, and the parameter schedulers."""
+"""`mmengine.optim`: optimizer wrappers, their constructors and parameter schedulers."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.optim.optimizer import (
@@ -84,4 +84,6 @@ __all__ = [
     "_ParamScheduler",
     "build_optim_wrapper",
 ]
-__getattr__ = not_covered(__name__, __all__, {"ApexOptimWrapper": "Apex is retired; use AmpOptimWrapper"})
+__getattr__ = not_covered(
+    __name__, __all__, {"ApexOptimWrapper": "Apex is retired; use AmpOptimWrapper"}
+)

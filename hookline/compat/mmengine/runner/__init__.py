@@ -13,7 +13,12 @@ from hookline.compat.mmengine.runner.checkpoint import (
     weights_to_cpu,
 )
 from hookline.compat.mmengine.runner.log_processor import LogProcessor
-from hookline.compat.mmengine.runner.loops import EpochBasedTrainLoop, IterBasedTrainLoop, TestLoop, ValLoop
+from hookline.compat.mmengine.runner.loops import (
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+    TestLoop,
+    ValLoop,
+)
 from hookline.compat.mmengine.runner.priority import Priority, get_priority
 from hookline.compat.mmengine.runner.runner import Runner
 from hookline.compat.mmengine.runner.utils import set_random_seed
@@ -38,4 +43,8 @@ __all__ = [
     "set_random_seed",
     "weights_to_cpu",
 ]
-__getattr__ = not_covered(__name__, __all__, {"FlexibleRunner": "strategies are not covered; use Runner with launcher='pytorch'"})
+__getattr__ = not_covered(
+    __name__,
+    __all__,
+    {"FlexibleRunner": "strategies are not covered; use Runner with launcher='pytorch'"},
+)

@@ -8,13 +8,19 @@ from torch.utils.data import DataLoader
 
 
 class BaseLoop:
-    """A loop has a runner and a loader; a custom one implements `run`."""
+    """A loop with a runner and a loader. Custom loops implement `run`.
+
+    Args:
+        runner: The runner.
+        dataloader: A loader, or its config.
+    """
 
     def __init__(self, runner: Any, dataloader: DataLoader[Any] | dict[str, Any]) -> None:
         self._runner = runner
         if isinstance(dataloader, dict):
-            apart = runner._randomness_cfg.get("diff_rank_seed", False)
-            self.dataloader = runner.build_dataloader(dataloader, seed=runner.seed, diff_rank_seed=apart)
+            self.dataloader = runner.build_dataloader(
+                dataloader, seed=runner.seed, diff_rank_seed=runner.has_seed_per_rank
+            )
         else:
             self.dataloader = dataloader
 

@@ -1,4 +1,4 @@
-"""How a runner makes its parts from configs; each method may be overridden."""
+"""Build the parts of a runner from configs. A subclass may override each method."""
 
 from __future__ import annotations
 
@@ -18,8 +18,17 @@ from hookline.compat.mmengine.device import get_device
 from hookline.compat.mmengine.dist import get_rank, get_world_size
 from hookline.compat.mmengine.evaluator import Evaluator
 from hookline.compat.mmengine.logging import MessageHub, MMLogger
-from hookline.compat.mmengine.model import MMDistributedDataParallel, is_model_wrapper, revert_sync_batchnorm
-from hookline.compat.mmengine.optim import OptimWrapper, OptimWrapperDict, _ParamScheduler, build_optim_wrapper
+from hookline.compat.mmengine.model import (
+    MMDistributedDataParallel,
+    is_model_wrapper,
+    revert_sync_batchnorm,
+)
+from hookline.compat.mmengine.optim import (
+    OptimWrapper,
+    OptimWrapperDict,
+    _ParamScheduler,
+    build_optim_wrapper,
+)
 from hookline.compat.mmengine.registry import (
     DATA_SAMPLERS,
     DATASETS,
@@ -35,14 +44,21 @@ from hookline.compat.mmengine.registry import (
 )
 from hookline.compat.mmengine.runner.base_loop import BaseLoop
 from hookline.compat.mmengine.runner.log_processor import LogProcessor
-from hookline.compat.mmengine.runner.loops import EpochBasedTrainLoop, IterBasedTrainLoop, TestLoop, ValLoop
+from hookline.compat.mmengine.runner.loops import (
+    EpochBasedTrainLoop,
+    IterBasedTrainLoop,
+    TestLoop,
+    ValLoop,
+)
 from hookline.compat.mmengine.visualization import Visualizer
 
 
 class Building:
     """The `build_…` methods of the runner."""
 
-    def build_logger(self: Any, log_level: int | str = "INFO", log_file: str | None = None, **kwargs: Any) -> MMLogger:
+    def build_logger(
+        self: Any, log_level: int | str = "INFO", log_file: str | None = None, **kwargs: Any
+    ) -> MMLogger:
         file = log_file or osp.join(self._log_dir, f"{self.timestamp}.log")
         options = {"name": self._experiment_name, "file_mode": "a", **kwargs}
         return MMLogger.get_instance(log_level=log_level, log_file=file, **options)
@@ -54,9 +70,13 @@ class Building:
         if isinstance(visualizer, Visualizer):
             return visualizer
         if visualizer is not None and not isinstance(visualizer, dict):
-            raise TypeError(f"visualizer should be Visualizer object, a dict or None, but got {visualizer}")
-        default = {"type": "Visualizer", "vis_backends": [{"type": "LocalVisBackend"}]} if visualizer is None else visualizer
-        return VISUALIZERS.build({"name": self._experiment_name, "save_dir": self._log_dir, **default})
+            raise TypeError(
+                f"visualizer should be Visualizer object, a dict or None, but got {visualizer}"
+            )
+        if visualizer is None:
+            visualizer = {"type": "Visualizer", "vis_backends": [{"type": "LocalVisBackend"}]}
+        defaults = {"name": self._experiment_name, "save_dir": self._log_dir}
+        return VISUALIZERS.build({**defaults, **visualizer})
 
     def build_model(self: Any, model: Any) -> nn.Module:
         if not isinstance(model, (nn.Module, dict)):
@@ -64,7 +84,7 @@ class Building:
         return model if isinstance(model, nn.Module) else MODELS.build(model)
 
     def wrap_model(self: Any, model_wrapper_cfg: Any, model: nn.Module) -> nn.Module:
-        """The model on its device; in a distributed job in its wrapper."""
+        """Move the model to its device, and wrap it in a distributed job."""
         if is_model_wrapper(model):
             return model
         model = model.to(get_device())
@@ -78,47 +98,67 @@ class Building:
             unused = self.cfg.get("find_unused_parameters", False)
             return MMDistributedDataParallel(module=model, find_unused_parameters=unused, **options)
         config = {"type": "MMDistributedDataParallel", **model_wrapper_cfg}
-        return MODEL_WRAPPERS.build(config, default_args={"module": model, **options})  # type: ignore[no-any-return]
+        defaults = {"module": model, **options}
+        wrapped: nn.Module = MODEL_WRAPPERS.build(config, default_args=defaults)
+        return wrapped
 
     def build_optim_wrapper(self: Any, optim_wrapper: Any) -> Any:
         if isinstance(optim_wrapper, OptimWrapper):
             return optim_wrapper
         if not hasattr(optim_wrapper, "keys"):
-            raise TypeError(f"optimizer wrapper should be an OptimWrapper object or dict, but got {optim_wrapper}")
+            raise TypeError(
+                "optimizer wrapper should be an OptimWrapper object or dict, "
+                f"but got {optim_wrapper}"
+            )
         optimizer = optim_wrapper.get("optimizer", None)
         if isinstance(optimizer, torch.optim.Optimizer):
             return OPTIM_WRAPPERS.build({"type": "OptimWrapper", **optim_wrapper})
         if optimizer is not None or "constructor" in optim_wrapper:
             return build_optim_wrapper(self.model, optim_wrapper)
-        for name, each in optim_wrapper.items():
-            if not isinstance(each, OptimWrapper):
-                raise ValueError(f'each item must be an OptimWrapper when there is no "optimizer" or "constructor", but got {name}={each}')
+        for name, wrapper in optim_wrapper.items():
+            if not isinstance(wrapper, OptimWrapper):
+                raise ValueError(
+                    'each item must be an OptimWrapper when there is no "optimizer" or '
+                    f'"constructor", but got {name}={wrapper}'
+                )
         return OptimWrapperDict(**OrderedDict(optim_wrapper.items()))
 
     def build_param_scheduler(self: Any, scheduler: Any) -> Any:
-        """A list of schedulers, or for several optimizers a dict of lists."""
+        """Build a list of schedulers, or a dict of lists for several optimizers."""
         if not isinstance(self.optim_wrapper, OptimWrapper):
-            raise AssertionError("`build_optim_wrapper` should be called before `build_param_scheduler`")
+            raise AssertionError(
+                "`build_optim_wrapper` should be called before `build_param_scheduler`"
+            )
         if not isinstance(self.optim_wrapper, OptimWrapperDict):
             return self._build_param_scheduler(scheduler, self.optim_wrapper)
-        named = isinstance(scheduler, dict) and "type" not in scheduler
-        wrappers = self.optim_wrapper.items()
-        return {name: self._build_param_scheduler(scheduler[name] if named else scheduler, wrapper) for name, wrapper in wrappers}
+        has_names = isinstance(scheduler, dict) and "type" not in scheduler
+        built = {}
+        for name, wrapper in self.optim_wrapper.items():
+            given = scheduler[name] if has_names else scheduler
+            built[name] = self._build_param_scheduler(given, wrapper)
+        return built
 
     def _build_param_scheduler(self: Any, scheduler: Any, optim_wrapper: OptimWrapper) -> list[Any]:
+        schedulers = scheduler if isinstance(scheduler, Sequence) else [scheduler]
         built = []
-        for each in scheduler if isinstance(scheduler, Sequence) else [scheduler]:
-            if isinstance(each, dict):
-                options = copy.deepcopy(each)
-                if isinstance(self._train_loop, BaseLoop):
-                    options.setdefault("end", self.max_epochs if options.get("by_epoch", True) else self.max_iters)
-                defaults = {"optimizer": optim_wrapper, "epoch_length": len(self.train_dataloader)}
-                built.append(PARAM_SCHEDULERS.build(options, default_args=defaults))
-            elif isinstance(each, _ParamScheduler):
-                built.append(each)
+        for given in schedulers:
+            if isinstance(given, dict):
+                built.append(self._build_one_scheduler(given, optim_wrapper))
+            elif isinstance(given, _ParamScheduler):
+                built.append(given)
             else:
-                raise TypeError(f"scheduler should be a _ParamScheduler object or dict, but got {each}")
+                raise TypeError(
+                    f"scheduler should be a _ParamScheduler object or dict, but got {given}"
+                )
         return built
+
+    def _build_one_scheduler(self: Any, given: dict[str, Any], optim_wrapper: OptimWrapper) -> Any:
+        options = copy.deepcopy(given)
+        if isinstance(self._train_loop, BaseLoop):
+            end = self.max_epochs if options.get("by_epoch", True) else self.max_iters
+            options.setdefault("end", end)
+        defaults = {"optimizer": optim_wrapper, "epoch_length": len(self.train_dataloader)}
+        return PARAM_SCHEDULERS.build(options, default_args=defaults)
 
     def build_evaluator(self: Any, evaluator: Any) -> Any:
         if isinstance(evaluator, Evaluator):
@@ -127,28 +167,27 @@ class Building:
             return EVALUATOR.build({"type": "Evaluator", **evaluator})
         if isinstance(evaluator, (dict, list)):
             return Evaluator(evaluator)
-        raise TypeError(f"evaluator should be one of dict, list of dict, and Evaluator, but got {evaluator}")
+        raise TypeError(
+            f"evaluator should be one of dict, list of dict, and Evaluator, but got {evaluator}"
+        )
 
     @staticmethod
-    def build_dataloader(dataloader: Any, seed: int | None = None, diff_rank_seed: bool = False) -> DataLoader[Any]:
-        """A loader from `dict(dataset=…, sampler=…, batch_size=…, …)`."""
+    def build_dataloader(
+        dataloader: Any, seed: int | None = None, diff_rank_seed: bool = False
+    ) -> DataLoader[Any]:
+        """Build a loader from `dict(dataset=…, sampler=…, batch_size=…, …)`."""
         if isinstance(dataloader, DataLoader):
             return dataloader
         options = copy.copy(dict(dataloader.items()))
-        dataset = options.pop("dataset")
-        if isinstance(dataset, dict):
-            dataset = DATASETS.build(copy.deepcopy(dataset))
-        if hasattr(dataset, "full_init"):
-            dataset.full_init()
-        batches = options.pop("num_batch_per_epoch", None)
-        if batches is not None:
-            dataset = _SlicedDataset(dataset, batches * options["batch_size"] * get_world_size())
+        dataset = _build_dataset(options)
         sampler = options.pop("sampler")
         if isinstance(sampler, dict):
-            sampler = DATA_SAMPLERS.build(sampler, default_args={"dataset": dataset, "seed": None if diff_rank_seed else seed})
+            defaults = {"dataset": dataset, "seed": None if diff_rank_seed else seed}
+            sampler = DATA_SAMPLERS.build(sampler, default_args=defaults)
         batch_sampler = options.pop("batch_sampler", None)
         if isinstance(batch_sampler, dict):
-            batch_sampler = DATA_SAMPLERS.build(batch_sampler, default_args={"sampler": sampler, "batch_size": options.pop("batch_size")})
+            defaults = {"sampler": sampler, "batch_size": options.pop("batch_size")}
+            batch_sampler = DATA_SAMPLERS.build(batch_sampler, default_args=defaults)
         return DataLoader(
             dataset=dataset,
             sampler=sampler if batch_sampler is None else None,
@@ -166,36 +205,35 @@ class Building:
             raise RuntimeError("Only one of `type` or `by_epoch` can exist in `loop_cfg`.")
         given = {"runner": self, "dataloader": self._train_dataloader}
         if "type" in options:
-            return LOOPS.build(options, default_args=given)  # type: ignore[no-any-return]
+            built: BaseLoop = LOOPS.build(options, default_args=given)
+            return built
         kind = EpochBasedTrainLoop if options.pop("by_epoch") else IterBasedTrainLoop
         return kind(**options, **given)
 
     def build_val_loop(self: Any, loop: Any) -> BaseLoop:
-        return self._build_evaluation_loop(loop, ValLoop, self._val_dataloader, self._val_evaluator)  # type: ignore[no-any-return]
+        parts = {"dataloader": self._val_dataloader, "evaluator": self._val_evaluator}
+        return _build_evaluation_loop(loop, ValLoop, {"runner": self, **parts})
 
     def build_test_loop(self: Any, loop: Any) -> BaseLoop:
-        return self._build_evaluation_loop(loop, TestLoop, self._test_dataloader, self._test_evaluator)  # type: ignore[no-any-return]
-
-    def _build_evaluation_loop(self: Any, loop: Any, default: type, dataloader: Any, evaluator: Any) -> BaseLoop:
-        if isinstance(loop, BaseLoop):
-            return loop
-        options = _loop_options(loop, default.__name__)
-        given = {"runner": self, "dataloader": dataloader, "evaluator": evaluator}
-        return LOOPS.build({"type": default, **options}, default_args=given)  # type: ignore[no-any-return]
+        parts = {"dataloader": self._test_dataloader, "evaluator": self._test_evaluator}
+        return _build_evaluation_loop(loop, TestLoop, {"runner": self, **parts})
 
     def build_log_processor(self: Any, log_processor: Any) -> Any:
         if isinstance(log_processor, LogProcessor):
             return log_processor
         if not isinstance(log_processor, dict):
-            raise TypeError(f"log processor should be a LogProcessor object or dict, but got {log_processor}")
+            raise TypeError(
+                f"log processor should be a LogProcessor object or dict, but got {log_processor}"
+            )
         return LOG_PROCESSORS.build({"type": "LogProcessor", **log_processor})
 
 
 class _SlicedDataset:
-    """The beginning of a data set."""
+    """The first samples of a data set."""
 
     def __init__(self, dataset: Any, length: int) -> None:
-        self._dataset, self._length = dataset, length
+        self._dataset = dataset
+        self._length = length
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._dataset, name)
@@ -207,6 +245,27 @@ class _SlicedDataset:
         return self._length
 
 
+def _build_dataset(options: dict[str, Any]) -> Any:
+    """Build the data set of a loader, and remove its options."""
+    dataset = options.pop("dataset")
+    if isinstance(dataset, dict):
+        dataset = DATASETS.build(copy.deepcopy(dataset))
+    if hasattr(dataset, "full_init"):
+        dataset.full_init()
+    batches = options.pop("num_batch_per_epoch", None)
+    if batches is None:
+        return dataset
+    return _SlicedDataset(dataset, batches * options["batch_size"] * get_world_size())
+
+
+def _build_evaluation_loop(loop: Any, default: type, parts: dict[str, Any]) -> BaseLoop:
+    if isinstance(loop, BaseLoop):
+        return loop
+    options = _loop_options(loop, default.__name__)
+    built: BaseLoop = LOOPS.build({"type": default, **options}, default_args=parts)
+    return built
+
+
 def _loop_options(loop: Any, name: str) -> dict[str, Any]:
     if not isinstance(loop, dict):
         raise TypeError(f"{name} loop should be a Loop object or dict, but got {loop}")
@@ -214,22 +273,28 @@ def _loop_options(loop: Any, name: str) -> dict[str, Any]:
 
 
 def _function(config: Any) -> Any:
-    """A function given by `dict(type=name or function, arguments…)`, or as such."""
+    """Return a function, which a config gives by name or as an object, with its arguments."""
     if not isinstance(config, dict):
         return config
     options = dict(config)
     kind = options.pop("type")
     function = FUNCTIONS.get(kind) if isinstance(kind, str) else kind
     if not callable(function):
-        raise TypeError(f"type should be the name of a function or one, but got {kind!r}")
+        raise TypeError(f"type should be a function or the name of one, but got {kind!r}")
     return partial(function, **options)
 
 
 def _worker_init_fn(options: dict[str, Any], seed: int | None) -> Any:
     if "worker_init_fn" in options:
         return _function(options.pop("worker_init_fn"))
-    quiet = options.pop("disable_subprocess_warning", False)
+    disable_warning = options.pop("disable_subprocess_warning", False)
     if seed is None:
         return None
     workers: Any = options.get("num_workers")
-    return partial(default_worker_init_fn, num_workers=workers, rank=get_rank(), seed=seed, disable_subprocess_warning=quiet)
+    return partial(
+        default_worker_init_fn,
+        num_workers=workers,
+        rank=get_rank(),
+        seed=seed,
+        disable_subprocess_warning=disable_warning,
+    )

@@ -1,4 +1,4 @@
-"""Loading and saving weights outside of a run, and what a runner's files hold."""
+"""Load and save checkpoints by path. Nothing in a file is executed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from hookline.compat.mmengine.utils import apply_to
 REVISE: Sequence[tuple[str, str]] = ((r"^module\.", ""),)
 
 
-def _load_checkpoint(filename: str | Path, map_location: Any = None, logger: Any = None) -> dict[str, Any]:
-    """The content of a local checkpoint file, of MMEngine, MMCV or Hookline; nothing in it is run."""
+def _load_checkpoint(
+    filename: str | Path, map_location: Any = None, logger: Any = None
+) -> dict[str, Any]:
+    """Return the content of a local checkpoint of MMEngine, MMCV or Hookline."""
     if "://" in str(filename):
         raise ValueError(f"{filename}: only local files are covered; download it first")
     checkpoint = unpickle.load(osp.expanduser(filename))
@@ -30,7 +32,12 @@ def _load_checkpoint(filename: str | Path, map_location: Any = None, logger: Any
         return checkpoint
     if callable(map_location):
         raise ValueError("map_location: a device is covered, a function is not")
-    return apply_to(checkpoint, lambda value: isinstance(value, torch.Tensor), lambda tensor: tensor.to(map_location))  # type: ignore[no-any-return]
+    moved: dict[str, Any] = apply_to(
+        checkpoint,
+        lambda value: isinstance(value, torch.Tensor),
+        lambda tensor: tensor.to(map_location),
+    )
+    return moved
 
 
 def load_checkpoint(
@@ -41,8 +48,9 @@ def load_checkpoint(
     logger: Any = None,
     revise_keys: Sequence[tuple[str, str]] = REVISE,
 ) -> dict[str, Any]:
-    """Load a checkpoint's weights into a model; the whole checkpoint."""
-    return _load_checkpoint_to_model(model, _load_checkpoint(filename, map_location), strict, logger, revise_keys)
+    """Load the weights of a checkpoint into a model, and return the whole checkpoint."""
+    checkpoint = _load_checkpoint(filename, map_location)
+    return _load_checkpoint_to_model(model, checkpoint, strict, logger, revise_keys)
 
 
 def _load_checkpoint_to_model(
@@ -54,101 +62,140 @@ def _load_checkpoint_to_model(
 ) -> dict[str, Any]:
     weights = checkpoint.get("state_dict", checkpoint)
     for pattern, replacement in revise_keys:
-        weights = OrderedDict((re.sub(pattern, replacement, key), value) for key, value in weights.items())
+        weights = {re.sub(pattern, replacement, key): value for key, value in weights.items()}
     load_state_dict(model, weights, strict, logger)
     return checkpoint
 
 
-def load_state_dict(module: nn.Module, state_dict: Mapping[str, Any], strict: bool = False, logger: Any = None) -> None:
-    """Load what fits; the rest is an error if `strict`, else a warning that lists it."""
-    own = module.state_dict()
-    sizes = [
-        f"size mismatch for {key}: {tuple(value.shape)} in the file, {tuple(own[key].shape)} in the model"
-        for key, value in state_dict.items()
-        if key in own and value.shape != own[key].shape
-    ]
-    fitting = {key: value for key, value in state_dict.items() if key in own and value.shape == own[key].shape}
-    missing = [key for key in own if key not in state_dict and "num_batches_tracked" not in key]
-    unexpected = [key for key in state_dict if key not in own]
+def load_state_dict(
+    module: nn.Module, state_dict: Mapping[str, Any], strict: bool = False, logger: Any = None
+) -> None:
+    """Load the weights that fit. The others are an error if `strict`, otherwise a warning."""
+    model_weights = module.state_dict()
+    fitting = {}
+    problems = []
+    for key, value in state_dict.items():
+        if key not in model_weights:
+            continue
+        shape = model_weights[key].shape
+        if value.shape == shape:
+            fitting[key] = value
+        else:
+            shapes = f"{tuple(value.shape)} in the file, {tuple(shape)} in the model"
+            problems.append(f"size mismatch for {key}: {shapes}")
     module.load_state_dict(fitting, strict=False)
-    problems = [*sizes]
-    problems += [f"unexpected key in source state_dict: {', '.join(unexpected)}"] if unexpected else []
-    problems += [f"missing keys in source state_dict: {', '.join(missing)}"] if missing else []
-    if problems:
-        text = "\n".join(["The model and loaded state dict do not match exactly", *problems])
-        if strict:
-            raise RuntimeError(text)
-        print_log(text, logger or "current", logging.WARNING)
+    unexpected = [key for key in state_dict if key not in model_weights]
+    if unexpected:
+        problems.append(f"unexpected key in source state_dict: {', '.join(unexpected)}")
+    missing = []
+    for key in model_weights:
+        if key not in state_dict and "num_batches_tracked" not in key:
+            missing.append(key)
+    if missing:
+        problems.append(f"missing keys in source state_dict: {', '.join(missing)}")
+    if not problems:
+        return
+    text = "\n".join(["The model and loaded state dict do not match exactly", *problems])
+    if strict:
+        raise RuntimeError(text)
+    print_log(text, logger or "current", logging.WARNING)
 
 
 def weights_of(filename: str | Path) -> dict[str, Any]:
-    """The weights in a checkpoint file."""
+    """Return the weights in a checkpoint file."""
     checkpoint = _load_checkpoint(filename)
-    return checkpoint.get("state_dict", checkpoint)  # type: ignore[no-any-return]
+    weights: dict[str, Any] = checkpoint.get("state_dict", checkpoint)
+    return weights
 
 
 def load_checkpoint_with_prefix(prefix: str, filename: str | Path) -> dict[str, Any]:
-    """The weights of a part of a model, whose names begin with a prefix that is taken off."""
+    """Return the weights whose names begin with a prefix, without the prefix."""
     prefix = prefix if prefix.endswith(".") else f"{prefix}."
-    part = {key.removeprefix(prefix): value for key, value in weights_of(filename).items() if key.startswith(prefix)}
+    part = {}
+    for key, value in weights_of(filename).items():
+        if key.startswith(prefix):
+            part[key.removeprefix(prefix)] = value
     if not part:
         raise AssertionError(f"{prefix} is not in the pretrained model")
     return part
 
 
-def save_checkpoint(checkpoint: dict[str, Any], filename: str | Path, file_client_args: Any = None, backend_args: Any = None) -> None:
-    """Write a checkpoint so that the file is whole or not there; it may hold tensors and plain values."""
+def save_checkpoint(
+    checkpoint: dict[str, Any],
+    filename: str | Path,
+    file_client_args: Any = None,
+    backend_args: Any = None,
+) -> None:
+    """Write a checkpoint of tensors and plain values; the file is replaced in one step."""
     write_checkpoint(storable(checkpoint), filename)
 
 
 def storable(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-    """A checkpoint without what has no plain form; the log says what was left out."""
+    """Return a checkpoint without values that have no plain form; log the removed ones."""
     lost: list[str] = []
-
-    def visit(value: Any, path: str) -> Any:
-        if hasattr(value, "to_plain"):
-            return value.to_plain()
-        if isinstance(value, Mapping) and not isinstance(value, Counter):
-            items = {key if type(key) in (str, int) else str(key): item for key, item in value.items()}
-            return {key: visit(item, f"{path}.{key}" if path else str(key)) for key, item in items.items()}
-        if type(value) in (list, tuple):
-            return type(value)(visit(item, f"{path}[{index}]") for index, item in enumerate(value))
-        plain = unpickle.as_plain(value)
-        if plain is None and value is not None:
-            lost.append(f"{path} ({type(value).__name__})")
-        return plain
-
-    result = visit(dict(checkpoint), "")
+    result: dict[str, Any] = _plain(dict(checkpoint), "", lost)
     if lost:
-        print_log(f"not saved, because a checkpoint holds only tensors and plain values: {', '.join(lost)}", "current", logging.WARNING)
-    return result  # type: ignore[no-any-return]
+        print_log(
+            "not saved, because a checkpoint holds only tensors and plain values: "
+            f"{', '.join(lost)}",
+            "current",
+            logging.WARNING,
+        )
+    return result
+
+
+def _plain(value: Any, path: str, lost: list[str]) -> Any:
+    """Return a value in its plain form; add the paths of parts without one to `lost`."""
+    if hasattr(value, "to_plain"):
+        return value.to_plain()
+    if isinstance(value, Mapping) and not isinstance(value, Counter):
+        items = {}
+        for given_key, item in value.items():
+            key = given_key if type(given_key) in (str, int) else str(given_key)
+            items[key] = _plain(item, f"{path}.{key}" if path else str(key), lost)
+        return items
+    if type(value) in (list, tuple):
+        parts = [_plain(item, f"{path}[{index}]", lost) for index, item in enumerate(value)]
+        return type(value)(parts)
+    plain = unpickle.as_plain(value)
+    if plain is None and value is not None:
+        lost.append(f"{path} ({type(value).__name__})")
+    return plain
 
 
 def weights_to_cpu(state_dict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the weights on the CPU."""
     return OrderedDict((key, value.cpu()) for key, value in state_dict.items())
 
 
-def get_state_dict(module: nn.Module, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
-    """The state of the model, without a wrapper's prefix."""
-    inner = module.module if hasattr(module, "module") else module
-    return dict(inner.state_dict(prefix=prefix, keep_vars=keep_vars))  # type: ignore[union-attr]
+def get_state_dict(
+    module: nn.Module, destination: Any = None, prefix: str = "", keep_vars: bool = False
+) -> dict[str, Any]:
+    """Return the state of the model, without the prefix of a wrapper."""
+    inner: Any = getattr(module, "module", module)
+    return dict(inner.state_dict(prefix=prefix, keep_vars=keep_vars))
 
 
 def find_latest_checkpoint(path: str | Path) -> str | None:
-    """The newest whole checkpoint of a work directory, None if there is none; the log says what was skipped.
+    """Return the newest intact checkpoint of a work directory, or None; log those skipped.
 
-    It is found by its name, so a directory may have been moved.
+    It is found by its name, so the directory may have been moved.
     """
-    directory, names = Path(path), list[str]()
-    note = directory / "last_checkpoint"
-    if note.is_file():
-        text = note.read_text(encoding="utf-8").strip()
-        if osp.isfile(text) and not (directory / osp.basename(text)).is_file():
+    directory = Path(path)
+    names: list[str] = []
+    last = directory / "last_checkpoint"
+    if last.is_file():
+        text = last.read_text(encoding="utf-8").strip()
+        name = osp.basename(text)
+        if osp.isfile(text) and not (directory / name).is_file():
             return text
-        names.append(osp.basename(text))
+        names.append(name)
     store = CheckpointStore(directory)
-    known = {name for entry in store.entries() for name in entry.names}
-    names += [entry.name for entry in reversed(store.entries()) if not entry.name.startswith("best_")]
+    known: set[str] = set()
+    for entry in reversed(store.entries()):
+        known.update(entry.names)
+        if not entry.name.startswith("best_"):
+            names.append(entry.name)
     for name in dict.fromkeys(names):
         try:
             if name in known:
@@ -161,6 +208,6 @@ def find_latest_checkpoint(path: str | Path) -> str | None:
 
 
 class CheckpointLoader:
-    """Loading by name; only local files are covered."""
+    """Loads checkpoints; only local files are covered."""
 
     load_checkpoint: Callable[..., dict[str, Any]] = staticmethod(_load_checkpoint)

@@ -1,4 +1,4 @@
-"""What a runner tells about itself."""
+"""The properties of MMEngine's runner."""
 
 from __future__ import annotations
 
@@ -7,17 +7,32 @@ from typing import Any
 from hookline.compat.mmengine.config import Config
 from hookline.compat.mmengine.hooks.hook import Hook
 from hookline.compat.mmengine.runner.base_loop import BaseLoop
-from hookline.engine.priority import Priority
+from hookline.priority import Priority
 from hookline.secrets import mask_secrets
 from hookline.version import __version__
 
 
+def _counter(name: str) -> Any:
+    """Return a property for a number that the training loop keeps."""
+
+    def get(self: Any) -> Any:
+        return getattr(self.train_loop, name) if isinstance(self.train_loop, BaseLoop) else 0
+
+    def put(self: Any, value: Any) -> None:
+        setattr(self.train_loop, f"_{name}", value)
+
+    return property(get, put)
+
+
 class Facts:
-    """The properties of the runner."""
+    """The properties of the runner. Those of MMEngine come first, then those of Hookline."""
 
     mmengine_version = f"hookline {__version__}"
 
     work_dir: Any = property(lambda self: self._work_dir)
+    has_seed_per_rank: Any = property(
+        lambda self: self._randomness_cfg.get("diff_rank_seed", False)
+    )
     log_dir = property(lambda self: self._log_dir)
     experiment_name = property(lambda self: self._experiment_name)
     model_name = property(lambda self: self._model_name)
@@ -30,10 +45,10 @@ class Facts:
     timestamp = property(lambda self: self._timestamp)
     _hooks = property(lambda self: self.hooks)
 
-    max_epochs = property(lambda self: self._of_train_loop("max_epochs"))
-    max_iters = property(lambda self: self._of_train_loop("max_iters"))
-    epoch = property(lambda self: self._of_train_loop("epoch"))
-    iter = property(lambda self: self._of_train_loop("iter"))
+    max_epochs = _counter("max_epochs")
+    max_iters = _counter("max_iters")
+    epoch = _counter("epoch")
+    iter = _counter("iter")
 
     train_dataloader = property(lambda self: self.train_loop.dataloader)
     val_dataloader = property(lambda self: self.val_loop.dataloader)
@@ -63,37 +78,66 @@ class Facts:
 
     @property
     def has_train_loop(self: Any) -> bool:
-        """Whether there is a training loop already, and so an epoch and an iteration to speak of."""
+        """Whether the training loop was built, so that there are an epoch and an iteration."""
         return isinstance(self._train_loop, BaseLoop)
 
     @property
     def masked_config_text(self: Any) -> str:
-        """The config for files: without passwords and tokens."""
+        """The config as text for files, without passwords and tokens."""
         return Config(mask_secrets(self.cfg.to_dict())).pretty_text
 
     def get_hooks_info(self: Any) -> str:
-        """For each stage its hooks in their order, as MMEngine prints it."""
+        """Return, as text, the hooks of each stage in their order, as MMEngine prints it."""
         blocks = []
         for stage in Hook.stages:
-            rows = [f"({_label(hook):<12}) {type(hook).__name__:<35}" for hook in self.sites.plan[stage]]
+            rows = [
+                f"({_label(hook):<12}) {type(hook).__name__:<35}"
+                for hook in self.sites.hooks[stage]
+            ]
             if rows:
                 blocks.append("\n".join([f"{stage}:", *rows, " -------------------- "]))
         return "\n".join(blocks)
 
-    def _of_train_loop(self: Any, name: str) -> Any:
-        return getattr(self.train_loop, name) if isinstance(self.train_loop, BaseLoop) else 0
-
-    # What Hookline's own hooks call the same things.
+    # The names that Hookline's hooks use.
 
     train_loader = property(lambda self: self._train_loop and self.train_loop.dataloader)
-    val_loader = property(lambda self: self._val_loop and self.val_loop.dataloader)
     test_loader = property(lambda self: self._test_loop and self.test_loop.dataloader)
     optimizer = property(lambda self: getattr(self.optim_wrapper, "optimizer", None))
-    scheduler = property(lambda self: self.param_schedulers)
-    loss = property(lambda self: self.outputs.get("loss") if isinstance(self.outputs, dict) else None)
     config = property(lambda self: self.cfg.to_dict())
-    inner_iter = property(lambda self: getattr(self.train_loop, "inner_iter", self.iter))
-    epoch_length = property(lambda self: len(self.train_dataloader) if self._train_loop is not None else None)
+
+    @property
+    def val_loader(self: Any) -> Any:
+        return self._val_loop and self.val_loop.dataloader
+
+    @val_loader.setter
+    def val_loader(self: Any, loader: Any) -> None:
+        if self._val_loop is None:
+            raise RuntimeError("to validate, pass val_dataloader, val_cfg and val_evaluator")
+        self.val_loop.dataloader = loader
+
+    @property
+    def scheduler(self: Any) -> Any:
+        return self.param_schedulers
+
+    @scheduler.setter
+    def scheduler(self: Any, scheduler: Any) -> None:
+        self.param_schedulers = scheduler
+
+    @property
+    def inner_iter(self: Any) -> int:
+        """The number of finished batches in the epoch, or in the run of a loop of iterations."""
+        return int(getattr(self.train_loop, "inner_iter", self.iter))
+
+    @inner_iter.setter
+    def inner_iter(self: Any, value: int) -> None:
+        if hasattr(self.train_loop, "inner_iter"):
+            self.train_loop.inner_iter = value
+
+    @property
+    def epoch_length(self: Any) -> int | None:
+        if self._train_loop is None:
+            return None
+        return getattr(self.train_loop, "epoch_length", None) or len(self.train_dataloader)
 
 
 def _label(hook: Any) -> Any:

@@ -1,8 +1,9 @@
-"""Hooks of a runner: registering, calling, and settling what they ask for when all hooks of a stage have run."""
+"""The hooks of MMEngine's runner: registration, and `call_hook` for loops of users."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from hookline.compat.mmengine.hooks import Hook
@@ -10,10 +11,12 @@ from hookline.compat.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookline.compat.mmengine.registry import HOOKS
 from hookline.compat.mmengine.runner.base_loop import BaseLoop
 from hookline.engine import HOOKS as OWN_HOOKS
-from hookline.engine import BaseHook
-from hookline.engine.metrics import Metrics
-from hookline.engine.priority import get_priority
-from hookline.engine.registration import HookHost
+from hookline.engine import SITE_NAMES, BaseHook, BaseRunner
+from hookline.engine.checkpointing import Checkpointer
+from hookline.engine.evaluation import Evaluation, Mode
+from hookline.errors import RegistrationError
+from hookline.metrics.results import Metrics
+from hookline.priority import get_priority
 
 DEFAULT_HOOKS: dict[str, Any] = {
     "runtime_info": {"type": "RuntimeInfoHook"},
@@ -23,64 +26,117 @@ DEFAULT_HOOKS: dict[str, Any] = {
     "param_scheduler": {"type": "ParamSchedulerHook"},
     "checkpoint": {"type": "CheckpointHook", "interval": 1},
 }
-SEAMS = frozenset({"after_train_iter", "after_train_epoch", "after_val_epoch", "after_val", "after_train"})
-PLACES = {"data_batch": "batch", "outputs": "outputs", "batch_idx": "batch_idx", "metrics": "metrics", "checkpoint": "checkpoint"}
+# After these stages of a user's loop, requests are settled.
+SEAMS = frozenset(
+    {"after_train_iter", "after_train_epoch", "after_val_epoch", "after_val", "after_train"}
+)
+# Where Hookline's hooks find the arguments of MMEngine's stages.
+ATTRIBUTES = {"data_batch": "batch", "batch_idx": "batch_idx", "checkpoint": "checkpoint"}
 
 
-class Hosting(HookHost):
-    """The hook-related methods of the runner."""
+class Hosting(BaseRunner):
+    """The hook methods of the runner.
 
-    call_arguments: dict[str, Any]  # what the hooks of the stage that runs now are given
-    _requests: list[Callable[[], object]]
-    stop_reason: str | None
-    saver: Callable[[str | None], Callable[[], None]] | None
+    Attributes:
+        call_arguments: The arguments of the stage that runs now. If it is None, MMEngine's hooks
+            get them from the attributes of the runner.
+    """
+
+    call_arguments: Mapping[str, Any] | None
+    checkpointer: MMEngineCheckpointer
     optim_wrapper: Any
+    _in_epoch: bool
+    _evaluation_scope: ExitStack
+    _stage: str
     _train_loop: Any
-    _resumed_from: dict[str, Any] | None
-    finish_resume: Callable[[], None]
 
     def call_hook(self, fn_name: str, **kwargs: Any) -> None:  # type: ignore[override]
-        """Call every hook that has a method of this name, in order; then settle what they asked for."""
-        if fn_name == "before_train_iter" and self._resumed_from is not None:
-            self.finish_resume()  # a loop that knows nothing of it; ours have done it by now
-        outer, self.call_arguments = self.call_arguments, kwargs
-        for name, value in kwargs.items():
-            if name in PLACES:  # where Hookline's own hooks look for it
-                setattr(self, PLACES[name], Metrics(value or {}) if name == "metrics" else value)
+        """Call the method of a name of all hooks that have it, and settle requests.
+
+        Loops of users call this, for MMEngine's stages and for their own. They count iterations
+        and epochs after it, so a checkpoint of this seam gets its position from the stage. The
+        loops of this package call Hookline's `Loop` for training instead.
+        """
+        with self.passing(**kwargs):
+            self._prepare(fn_name)
+            if fn_name in SITE_NAMES:
+                self.call_site(fn_name)
+            if fn_name not in Hook.stages:
+                self._call_own_stage(fn_name, kwargs)
+        self._conclude(fn_name)
+        if fn_name in SEAMS and self.iter >= self.requests.due_at:
+            self._stage = fn_name
+            self.requests.settle(self)
+            self._stage = ""
+            if self.stop_reason is not None and isinstance(self._train_loop, BaseLoop):
+                self._train_loop.stop_training = True  # type: ignore[attr-defined]
+        if fn_name == "after_train_epoch":
+            self.inner_iter = 0
+
+    def call_site(self, site: str) -> None:
+        """Call the hooks of a site. A new epoch closes the one before it."""
+        if site == "before_epoch":
+            self._call_after_epoch()
+            self._in_epoch = True
+        super().call_site(site)
+
+    def close_epoch(self) -> None:
+        """Call `after_epoch`, after the validation of an epoch, and settle requests."""
+        self._call_after_epoch()
+        self.loop.settle_if_due()
+
+    @contextmanager
+    def passing(self, **arguments: Any) -> Iterator[None]:
+        """Pass arguments to MMEngine's hooks, and set them for those of Hookline."""
+        for name, value in arguments.items():
+            if name in ATTRIBUTES:
+                setattr(self, ATTRIBUTES[name], value)
+            elif name == "outputs":
+                self.outputs = value if isinstance(value, dict) else {"predictions": value}
+            elif name == "metrics":
+                self.metrics = Metrics(value or {})
+        outer = self.call_arguments
+        self.call_arguments = arguments or None
         try:
-            if fn_name in Hook.stages:
-                for call in self.sites.calls(fn_name):
-                    call(self)
-            else:
-                for hook in self.hooks:
-                    if _has_own(hook, fn_name):
-                        getattr(hook, fn_name)(self, **kwargs)
+            yield
         finally:
             self.call_arguments = outer
-        if self._requests and fn_name in SEAMS:
-            self._settle(fn_name)
 
     def register_hook(self, hook: Any, priority: int | str | None = None) -> BaseHook:
-        """Add a hook, or one built from `dict(type=…)`; `priority` wins over the config's, and that over the class's."""
+        """Add a hook, or one built from `dict(type=…)`.
+
+        Args:
+            hook: The hook, or its config.
+            priority: Wins over the config's priority and the class's.
+        """
         if not isinstance(hook, (BaseHook, Mapping)):
             raise TypeError(f"hook should be an instance of Hook or dict, but got {hook}")
         if isinstance(hook, Mapping):
             options = dict(hook)
             configured = options.pop("priority", None)
             priority = configured if priority is None else priority
-            kind = options["type"]
-            known = not isinstance(kind, str) or HOOKS.get(kind) is not None or kind not in OWN_HOOKS
-            hook = HOOKS.build(options) if known else OWN_HOOKS.build(options)
+            hook = _build(options)
+        if hook.site_method("optimize") is not None:
+            raise RegistrationError(
+                "the hook owns 'optimize', but here the model's train_step steps the optimizer: set "
+                "its options in optim_wrapper",
+                component=hook.name or type(hook).__name__,
+                site="optimize",
+            )
         registered = super().register_hook(hook, priority)
-        self.hooks.sort(key=lambda each: get_priority(each.priority))  # stable: registration breaks ties
+        # The sort is stable: registration breaks ties.
+        self.hooks.sort(key=lambda each: get_priority(each.priority))
         return registered
 
     def register_default_hooks(self, hooks: dict[str, Any] | None = None) -> None:
-        """The six default hooks, changed as `hooks` says; None drops one."""
+        """Add the six default hooks, with the changes in `hooks`; None drops one."""
         wanted = {**DEFAULT_HOOKS, **(hooks or {})}
         for name, hook in wanted.items():
             if hook is None and name not in DEFAULT_HOOKS:
-                raise AssertionError(f"default_hooks: {name}=None drops nothing; the default hooks are {', '.join(DEFAULT_HOOKS)}")
+                raise AssertionError(
+                    f"default_hooks: {name}=None drops nothing; the default hooks are "
+                    f"{', '.join(DEFAULT_HOOKS)}"
+                )
             if hook is not None:
                 self.register_hook(hook)
 
@@ -88,40 +144,133 @@ class Hosting(HookHost):
         for hook in hooks:
             self.register_hook(hook)
 
-    def register_hooks(self, default_hooks: dict[str, Any] | None = None, custom_hooks: Sequence[Any] | None = None) -> None:  # type: ignore[override]
+    def register_hooks(  # type: ignore[override]
+        self, default_hooks: dict[str, Any] | None = None, custom_hooks: Sequence[Any] | None = None
+    ) -> None:
         self.register_default_hooks(default_hooks)
         self.register_custom_hooks(custom_hooks or ())
 
-    def request_save(self, name: str | None = None, *, write: Callable[[], None] | None = None) -> None:
-        """Ask for a checkpoint, to be taken when all hooks of this stage have run."""
-        if write is None:
-            if self.saver is None:
-                raise RuntimeError("request_save: nobody writes checkpoints here; register a CheckpointHook")
-            write = self.saver(name)
-        self._requests.append(write)
+    def request_write(self, write: Callable[[], None]) -> None:
+        """Request that a function writes a checkpoint in MMEngine's layout at the next seam."""
+        self.checkpointer.writes.append(write)
+        self.requests.save(None, self.checkpointer.queue, collective=True)
 
-    def request_stop(self, reason: str) -> None:
-        """Ask to stop training after this iteration."""
-        self._requests.append(lambda: self._stop(reason))
-
-    def _settle(self, stage: str) -> None:
-        """Do what was asked for. In the middle of an accumulation nothing is saved: half a gradient cannot be."""
+    @property
+    def accumulating(self) -> bool:  # type: ignore[override]
+        """Whether gradients are being added up: half a gradient cannot be saved."""
         wrapper = self.optim_wrapper
-        single = isinstance(wrapper, OptimWrapper) and not isinstance(wrapper, OptimWrapperDict)
-        if single and stage.startswith("after_train_") and not wrapper.should_update() and self.stop_reason is None:
-            return
-        requests, self._requests, self._stage = self._requests, [], stage
-        for request in requests:
-            request()
-        self._stage = ""
+        if isinstance(wrapper, OptimWrapperDict) or not isinstance(wrapper, OptimWrapper):
+            return False
+        return not wrapper.should_update() and self.stop_reason is None
 
-    def _stop(self, reason: str) -> None:
-        self.stop_reason = self.stop_reason or reason
-        if isinstance(self._train_loop, BaseLoop):
-            self._train_loop.stop_training = True  # type: ignore[attr-defined]
+    def _prepare(self, stage: str) -> None:
+        """Do what comes before the hooks of a stage."""
+        if stage == "before_train_epoch":
+            self.call_site("before_epoch")
+        elif stage == "before_train_iter":
+            self.loop.reapply_state()
+        elif stage in ("before_val", "before_test"):
+            self._evaluation_scope.close()  # of an evaluation that failed
+            self._evaluation_scope = self.evaluation.begin(self)
+        elif stage == "after_train":
+            self.loop.end()
+            if self.stop_reason is None:
+                self._call_after_epoch()
+                self.stop_reason = self.loop.natural_end()
+
+    def _conclude(self, stage: str) -> None:
+        """Do what comes after the hooks of a stage."""
+        if stage == "before_train":
+            self.loop.begin()
+        elif stage in ("after_val_epoch", "after_test_epoch"):
+            self._evaluation_scope.close()
+            self.model.eval()  # MMEngine leaves it so
+        if stage == "after_val_epoch":
+            self.best.update(self.metrics, self.epoch, self.iter)
+            self.best.warn_about_missing(self.metrics)
+
+    def _call_own_stage(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Call methods that are no sites, or no stages of MMEngine: a custom loop names them."""
+        for hook in self.hooks:
+            was_called = name in SITE_NAMES and not isinstance(hook, Hook)
+            if not was_called and _has_own(hook, name):
+                getattr(hook, name)(self, **arguments)
+
+    def _call_after_epoch(self) -> None:
+        if self._in_epoch:
+            self._in_epoch = False
+            self.call_site("after_epoch")
+
+
+class MMEngineCheckpointer(Checkpointer):
+    """Writes the checkpoints of MMEngine's CheckpointHook, and those of Hookline's hooks.
+
+    Attributes:
+        writes: Functions that write checkpoints in MMEngine's layout at the next seam.
+        must_capture: Whether a hook of Hookline requested the state at the next seam.
+    """
+
+    def __init__(self, runner: Any) -> None:
+        super().__init__(runner)
+        self.writes: list[Callable[[], None]] = []
+        self.must_capture = False
+        self._make_write: Callable[[str], Callable[[], None]] | None = None
+
+    def enable(self, make_write: Callable[[str], Callable[[], None]]) -> None:
+        """Accept requests for named checkpoints, which functions write in MMEngine's layout."""
+        self._make_write = make_write
+        self.is_open = True
+
+    def close(self, wait: bool = True) -> None:
+        """Finish the writing, and release the directory."""
+        self._make_write = None
+        super().close(wait)
+
+    def request_snapshot(self, collective: bool = False) -> None:
+        """Request that the state is captured at the next seam, for `before_save_checkpoint`."""
+        self.must_capture = True
+        super().request_snapshot(collective)
+
+    def queue(self, name: str) -> None:
+        """Add a name for the checkpoint of the next seam."""
+        if self._make_write is None:
+            super().queue(name)
+        else:
+            self.writes.append(self._make_write(name))
+
+    def save(self) -> None:
+        """Write everything that was requested."""
+        writes, self.writes = self.writes, []
+        for write in writes:
+            write()
+        if self.must_capture or self.names:
+            self.must_capture = False
+            super().save()
+
+
+class ValLoopEvaluation(Evaluation):
+    """Evaluates by the loop of the runner when a hook requests a validation."""
+
+    def run(self, runner: Any, mode: Mode) -> None:
+        """Run the loop of validation or test."""
+        loop = runner.val_loop if mode == "val" else runner.test_loop
+        loop.run()
+
+    def expected_metrics(self, runner: BaseRunner) -> list[str] | None:
+        """Return None: only the evaluator knows the names."""
+        return None
+
+
+def _build(options: dict[str, Any]) -> BaseHook:
+    """Build a hook of MMEngine, or else one of Hookline."""
+    kind = options["type"]
+    is_own = isinstance(kind, str) and HOOKS.get(kind) is None and kind in OWN_HOOKS
+    built: BaseHook = OWN_HOOKS.build(options) if is_own else HOOKS.build(options)
+    return built
 
 
 def _has_own(hook: BaseHook, name: str) -> bool:
-    """Whether a hook has a method that is no stage: for custom loops, which may call what they like."""
+    """Return whether a hook has a method of a name that its base class lacks."""
     method = getattr(hook, name, None)
-    return callable(method) and getattr(method, "__func__", method) is not getattr(BaseHook, name, None)
+    inherited = getattr(BaseHook, name, None)
+    return callable(method) and getattr(method, "__func__", method) is not inherited

@@ -1,5 +1,5 @@
 """Priorities, the same as Hookline's."""
 
-from hookline.engine.priority import Priority, get_priority
+from hookline.priority import Priority, get_priority
 
 __all__ = ["Priority", "get_priority"]

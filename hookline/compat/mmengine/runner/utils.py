@@ -1,17 +1,17 @@
-"""Seeds and intervals."""
+"""Seed a run, and compute intervals that change."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import torch
 
 from hookline.compat.mmengine.dist import get_rank, sync_random_seed
-from hookline.engine.environment import seed_everything
+from hookline.rng import seed_everything
 
 
-def set_random_seed(seed: int | None = None, deterministic: bool = False, diff_rank_seed: bool = False) -> int:
-    """Seed python, numpy and torch; the seed, drawn if none is given."""
+def set_random_seed(
+    seed: int | None = None, deterministic: bool = False, diff_rank_seed: bool = False
+) -> int:
+    """Seed python, numpy and torch; return the seed, which is random by default."""
     if seed is None:
         seed = sync_random_seed()
     if diff_rank_seed:
@@ -24,7 +24,13 @@ def set_random_seed(seed: int | None = None, deterministic: bool = False, diff_r
     return seed
 
 
-def calc_dynamic_intervals(start_interval: int, dynamic_interval_list: list[tuple[int, int]] | None = None) -> tuple[list[int], list[int]]:
-    """From when on which interval holds."""
-    changes: Any = dynamic_interval_list or []
-    return [0, *(begin for begin, _ in changes)], [start_interval, *(interval for _, interval in changes)]
+def calc_dynamic_intervals(
+    start_interval: int, dynamic_interval_list: list[tuple[int, int]] | None = None
+) -> tuple[list[int], list[int]]:
+    """Return the beginnings of periods, and the interval in each."""
+    milestones = [0]
+    intervals = [start_interval]
+    for begin, interval in dynamic_interval_list or []:
+        milestones.append(begin)
+        intervals.append(interval)
+    return milestones, intervals

@@ -1,22 +1,27 @@
-"""`mmengine.utils`: the small helpers that hooks, models and configs use."""
+"""`mmengine.utils`: small helpers for hooks, models and configs."""
 
 from __future__ import annotations
 
 import os
 import os.path as osp
 from collections.abc import Callable, Iterator, Sequence
-from itertools import repeat
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmengine.utils.manager import ManagerMeta, ManagerMixin
-from hookline.compat.mmengine.utils.modules import get_object_from_string, import_modules_from_strings
+from hookline.compat.mmengine.utils.modules import (
+    get_object_from_string,
+    import_modules_from_strings,
+)
 
 
 def is_seq_of(seq: Any, expected_type: Any, seq_type: Any = None) -> bool:
-    """Whether it is a sequence of items of a type."""
-    return isinstance(seq, seq_type or Sequence) and all(isinstance(item, expected_type) for item in seq)
+    """Return whether an object is a sequence with items of one type only."""
+    if not isinstance(seq, seq_type or Sequence):
+        return False
+    return all(isinstance(item, expected_type) for item in seq)
 
 
 def is_list_of(seq: Any, expected_type: Any) -> bool:
@@ -32,7 +37,7 @@ def is_str(value: Any) -> bool:
 
 
 def is_method_overridden(method: str, base_class: type, derived_class: Any) -> bool:
-    """Whether a class, or the class of an instance, has its own version of a base class's method."""
+    """Return whether a class, or that of an instance, overrides a method of a base class."""
     derived = derived_class if isinstance(derived_class, type) else type(derived_class)
     return bool(getattr(derived, method) != getattr(base_class, method))
 
@@ -42,7 +47,7 @@ def has_method(obj: object, method: str) -> bool:
 
 
 def apply_to(data: Any, expr: Callable[[Any], bool], apply_func: Callable[[Any], Any]) -> Any:
-    """A nested structure with a function applied to those of its parts that satisfy a condition."""
+    """Apply a function to the parts of a nested structure that satisfy a condition."""
     if expr(data):
         return apply_func(data)
     if isinstance(data, dict):
@@ -68,36 +73,56 @@ def is_abs(path: str) -> bool:
     return osp.isabs(path) or path.startswith(("http://", "https://", "s3://"))
 
 
-def scandir(dir_path: str | Path, suffix: str | tuple[str, ...] | None = None, recursive: bool = False) -> Iterator[str]:
-    """The files of a directory, by paths relative to it; hidden ones left out."""
+def scandir(
+    dir_path: str | Path, suffix: str | tuple[str, ...] | None = None, recursive: bool = False
+) -> Iterator[str]:
+    """Yield the files of a directory, relative to it, without hidden files."""
     root = Path(dir_path)
     for path in sorted(root.rglob("*") if recursive else root.glob("*")):
-        if path.is_file() and not path.name.startswith(".") and (suffix is None or path.name.endswith(suffix)):
+        if not path.is_file() or path.name.startswith("."):
+            continue
+        if suffix is None or path.name.endswith(suffix):
             yield str(path.relative_to(root))
 
 
 def slice_list(in_list: list[Any], lens: int | list[int]) -> list[list[Any]]:
-    """A list cut into pieces of given lengths."""
+    """Split a list into parts of given lengths."""
     lengths = [lens] * (len(in_list) // lens) if isinstance(lens, int) else lens
     if sum(lengths) != len(in_list):
-        raise ValueError(f"sum of lens and list length does not match: {sum(lengths)} != {len(in_list)}")
-    rest = iter(in_list)
-    return [[next(rest) for _ in range(length)] for length in lengths]
+        raise ValueError(
+            f"sum of lens and list length does not match: {sum(lengths)} != {len(in_list)}"
+        )
+    parts = []
+    start = 0
+    for length in lengths:
+        parts.append(in_list[start : start + length])
+        start += length
+    return parts
 
 
 def concat_list(in_list: list[list[Any]]) -> list[Any]:
-    return [item for part in in_list for item in part]
+    return list(chain.from_iterable(in_list))
 
 
 def to_ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
-    return lambda value: tuple(value) if isinstance(value, (list, tuple)) else tuple(repeat(value, n))
+    """Return a function that repeats a value n times, and converts a sequence to a tuple."""
+
+    def convert(value: Any) -> tuple[Any, ...]:
+        if isinstance(value, (list, tuple)):
+            return tuple(value)
+        return (value,) * n
+
+    return convert
 
 
-to_1tuple, to_2tuple, to_3tuple, to_4tuple = (to_ntuple(n) for n in range(1, 5))
+to_1tuple = to_ntuple(1)
+to_2tuple = to_ntuple(2)
+to_3tuple = to_ntuple(3)
+to_4tuple = to_ntuple(4)
 
 
 def digit_version(version_str: str, length: int = 4) -> tuple[int, ...]:
-    """A version as a tuple that compares as versions do: `1.10.0rc1` comes before `1.10.0`."""
+    """Return a version as a tuple that sorts as versions do: `1.10.0rc1` before `1.10.0`."""
     from packaging.version import parse
 
     version = parse(version_str)
@@ -105,11 +130,13 @@ def digit_version(version_str: str, length: int = 4) -> tuple[int, ...]:
     if version.is_prerelease:
         kind, number = version.pre or ("dev", version.dev or 0)
         return (*release, {"dev": -4, "a": -3, "b": -2, "rc": -1}[kind], number)
-    return (*release, 1, version.post) if version.is_postrelease and version.post is not None else (*release, 0, 0)
+    if version.is_postrelease and version.post is not None:
+        return (*release, 1, version.post)
+    return (*release, 0, 0)
 
 
 def get_git_hash(fallback: str = "unknown", digits: int | None = None) -> str:
-    """Nothing: this is no checkout of MMEngine."""
+    """Return an empty string: this is not a checkout of MMEngine."""
     return ""
 
 

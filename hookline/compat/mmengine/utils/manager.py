@@ -1,4 +1,4 @@
-"""Objects that are found by name from anywhere: loggers, message hubs and visualizers."""
+"""Classes with global instances by name: loggers, message hubs and visualizers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ M = TypeVar("M", bound="ManagerMixin")
 
 
 class ManagerMeta(type):
-    """Gives every class its own table of instances."""
+    """A metaclass whose classes each have a table of instances."""
 
     def __init__(cls, *args: Any) -> None:
         cls._instance_dict: dict[str, Any] = {}
@@ -16,7 +16,7 @@ class ManagerMeta(type):
 
 
 class ManagerMixin(metaclass=ManagerMeta):
-    """A class whose instances have names; the current one is the one made last."""
+    """A class whose instances have names; the newest one is the current one."""
 
     def __init__(self, name: str = "", **kwargs: Any) -> None:
         if not isinstance(name, str) or not name:
@@ -25,7 +25,7 @@ class ManagerMixin(metaclass=ManagerMeta):
 
     @classmethod
     def get_instance(cls: type[M], name: str, **kwargs: Any) -> M:
-        """The instance of a name, made with `kwargs` if there is none yet."""
+        """Return the instance with a name; the first call makes it with `kwargs`."""
         if not isinstance(name, str):
             raise AssertionError(f"type of name should be str, but got {type(name)}")
         if name not in cls._instance_dict:
@@ -35,7 +35,10 @@ class ManagerMixin(metaclass=ManagerMeta):
     @classmethod
     def get_current_instance(cls) -> Any:
         if not cls._instance_dict:
-            raise RuntimeError(f"Before calling {cls.__name__}.get_current_instance(), you should call get_instance(name=xxx)")
+            raise RuntimeError(
+                f"Before calling {cls.__name__}.get_current_instance(), you should call "
+                "get_instance(name=xxx)"
+            )
         return next(reversed(cls._instance_dict.values()))
 
     @classmethod

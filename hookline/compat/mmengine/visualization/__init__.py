@@ -24,4 +24,8 @@ __all__ = [
     "Visualizer",
     "WandbVisBackend",
 ]
-__getattr__ = not_covered(__name__, __all__, {"AimVisBackend": "Aim is not covered; LocalVisBackend and seven trackers are"})
+__getattr__ = not_covered(
+    __name__,
+    __all__,
+    {"AimVisBackend": "Aim is not covered; LocalVisBackend and seven trackers are"},
+)

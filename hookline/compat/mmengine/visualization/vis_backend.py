@@ -1,4 +1,4 @@
-"""Where scalars, images and configs go: files, TensorBoard, and the trackers that Hookline has writers for."""
+"""Backends of the visualizer: files, TensorBoard, and the trackers of Hookline's writers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from hookline.secrets import mask_secrets
 
 
 class BaseVisBackend:
-    """A backend of your own implements what it wants of these."""
+    """The base class of backends, whose methods do nothing."""
 
     def __init__(self, save_dir: str = "") -> None:
         self._save_dir = save_dir
 
     @property
     def experiment(self) -> Any:
-        """The thing behind it."""
+        """The object that the backend writes to."""
         return self
 
     def add_config(self, config: Any, **kwargs: Any) -> None: ...
@@ -34,7 +34,13 @@ class BaseVisBackend:
     def add_image(self, name: str, image: Any, step: int = 0, **kwargs: Any) -> None: ...
     def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: Any) -> None: ...
 
-    def add_scalars(self, scalar_dict: dict[str, Any], step: int = 0, file_path: str | None = None, **kwargs: Any) -> None:
+    def add_scalars(
+        self,
+        scalar_dict: dict[str, Any],
+        step: int = 0,
+        file_path: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         for name, value in scalar_dict.items():
             if name != "step":
                 self.add_scalar(name, value, scalar_dict.get("step", step), **kwargs)
@@ -44,7 +50,7 @@ class BaseVisBackend:
 
 @VISBACKENDS.register_module()
 class LocalVisBackend(BaseVisBackend):
-    """JSON lines, PNG files and the config, in the save directory."""
+    """Writes JSON lines, PNG files and the config to the save directory."""
 
     def __init__(
         self,
@@ -54,10 +60,13 @@ class LocalVisBackend(BaseVisBackend):
         scalar_save_file: str = "scalars.json",
     ) -> None:
         super().__init__(save_dir)
-        if not config_save_file.endswith((".py", ".json", ".yaml", ".yml")) or not scalar_save_file.endswith(".json"):
-            raise ValueError("config_save_file is a .py, .json or .yaml file, scalar_save_file a .json file")
+        if not config_save_file.endswith((".py", ".json", ".yaml", ".yml")):
+            raise ValueError("config_save_file must be a .py, .json or .yaml file")
+        if not scalar_save_file.endswith(".json"):
+            raise ValueError("scalar_save_file must be a .json file")
         self._img_save_dir = osp.join(save_dir, img_save_dir)
-        self._config_save_file, self._scalar_save_file = osp.join(save_dir, config_save_file), osp.join(save_dir, scalar_save_file)
+        self._config_save_file = osp.join(save_dir, config_save_file)
+        self._scalar_save_file = osp.join(save_dir, scalar_save_file)
 
     def add_config(self, config: Any, **kwargs: Any) -> None:
         Path(self._save_dir).mkdir(parents=True, exist_ok=True)
@@ -68,31 +77,43 @@ class LocalVisBackend(BaseVisBackend):
 
         path = Path(self._img_save_dir, f"{name}_{step}.png")
         if not path.resolve().is_relative_to(Path(self._img_save_dir).resolve()):
-            raise ValueError(f"the image {name!r} would lie outside of {self._img_save_dir}")
+            raise ValueError(f"the image {name!r} would lie outside {self._img_save_dir}")
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.asarray(image, dtype=np.uint8)).save(path)
 
     def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: Any) -> None:
         self._append({name: value, "step": step}, self._scalar_save_file)
 
-    def add_scalars(self, scalar_dict: dict[str, Any], step: int = 0, file_path: str | None = None, **kwargs: Any) -> None:
-        row = {"step": step, **scalar_dict} if "step" in scalar_dict else {**scalar_dict, "step": step}
+    def add_scalars(
+        self,
+        scalar_dict: dict[str, Any],
+        step: int = 0,
+        file_path: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        row = dict(scalar_dict)
+        row.setdefault("step", step)
         if file_path is not None:
             if osp.basename(file_path) == osp.basename(self._scalar_save_file):
-                raise AssertionError("`file_path` and `scalar_save_file` have the same name, please set `file_path` to another value")
+                raise AssertionError(
+                    "`file_path` and `scalar_save_file` have the same name, please set `file_path` "
+                    "to another value"
+                )
             self._append(row, osp.join(self._save_dir, file_path))
         self._append(row, self._scalar_save_file)
 
     def _append(self, row: dict[str, Any], path: str) -> None:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
-        numbers = {key: value.item() if hasattr(value, "item") else value for key, value in row.items()}
+        numbers = {}
+        for key, value in row.items():
+            numbers[key] = value.item() if hasattr(value, "item") else value
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(numbers) + "\n")
 
 
 @VISBACKENDS.register_module()
 class TensorboardVisBackend(BaseVisBackend):
-    """Event files for TensorBoard, under MMEngine's tags."""
+    """Writes event files for TensorBoard, with MMEngine's tags."""
 
     def __init__(self, save_dir: str) -> None:
         super().__init__(save_dir)
@@ -105,7 +126,8 @@ class TensorboardVisBackend(BaseVisBackend):
         return self._writer.board
 
     def add_config(self, config: Any, **kwargs: Any) -> None:
-        self.experiment.add_text("config", type(config)(mask_secrets(config.to_dict())).pretty_text)
+        masked = type(config)(mask_secrets(config.to_dict()))
+        self.experiment.add_text("config", masked.pretty_text)
 
     def add_image(self, name: str, image: Any, step: int = 0, **kwargs: Any) -> None:
         self.experiment.add_image(name, image, step, dataformats="HWC")
@@ -120,7 +142,7 @@ class TensorboardVisBackend(BaseVisBackend):
 
 
 class WriterBackend(BaseVisBackend):
-    """A backend on one of Hookline's writers, made when something is first written."""
+    """The base class of backends that use one of Hookline's writers, opened at the first write."""
 
     writer_type: ClassVar[str] = ""
 
@@ -130,7 +152,7 @@ class WriterBackend(BaseVisBackend):
         self._writer: Writer | None = None
 
     def options(self) -> dict[str, Any]:
-        """What the writer is made with."""
+        """Return the arguments of the writer."""
         return {}
 
     @property
@@ -148,9 +170,23 @@ class WriterBackend(BaseVisBackend):
     def add_scalar(self, name: str, value: Any, step: int = 0, **kwargs: Any) -> None:
         self.add_scalars({name: value}, step)
 
-    def add_scalars(self, scalar_dict: Mapping[str, Any], step: int = 0, file_path: str | None = None, **kwargs: Any) -> None:
-        numbers = {key: float(value) for key, value in scalar_dict.items() if key not in ("step", "epoch", "iter")}
-        self.experiment.write_scalars("train", numbers, iter=scalar_dict.get("step", step), epoch=int(scalar_dict.get("epoch", 0)))
+    def add_scalars(
+        self,
+        scalar_dict: Mapping[str, Any],
+        step: int = 0,
+        file_path: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        numbers = {}
+        for key, value in scalar_dict.items():
+            if key not in ("step", "epoch", "iter"):
+                numbers[key] = float(value)
+        self.experiment.write_scalars(
+            "train",
+            numbers,
+            iter=scalar_dict.get("step", step),
+            epoch=int(scalar_dict.get("epoch", 0)),
+        )
 
     def close(self) -> None:
         if self._writer is not None:
@@ -160,7 +196,7 @@ class WriterBackend(BaseVisBackend):
 
 @VISBACKENDS.register_module()
 class WandbVisBackend(WriterBackend):
-    """Weights & Biases; `init_kwargs` as for `wandb.init`."""
+    """Logs to Weights & Biases; `init_kwargs` are passed to `wandb.init`."""
 
     writer_type = "wandb"
 
@@ -170,30 +206,43 @@ class WandbVisBackend(WriterBackend):
 
 @VISBACKENDS.register_module()
 class MLflowVisBackend(WriterBackend):
-    """MLflow; `exp_name`, `run_name`, `tags` and `tracking_uri`."""
+    """Logs to MLflow; takes `exp_name`, `run_name`, `tags` and `tracking_uri`."""
 
     writer_type = "mlflow"
 
     def options(self) -> dict[str, Any]:
-        names = {"exp_name": "experiment", "run_name": "name", "tags": "tags", "tracking_uri": "tracking_uri"}
-        return {ours: self._options[theirs] for theirs, ours in names.items() if self._options.get(theirs) is not None}
+        names = {
+            "exp_name": "experiment",
+            "run_name": "name",
+            "tags": "tags",
+            "tracking_uri": "tracking_uri",
+        }
+        options = {}
+        for name, writer_name in names.items():
+            if self._options.get(name) is not None:
+                options[writer_name] = self._options[name]
+        return options
 
 
 @VISBACKENDS.register_module()
 class ClearMLVisBackend(WriterBackend):
-    """ClearML; `init_kwargs` may name `project_name` and `task_name`."""
+    """Logs to ClearML; `init_kwargs` may hold `project_name` and `task_name`."""
 
     writer_type = "clearml"
 
     def options(self) -> dict[str, Any]:
         given = self._options.get("init_kwargs") or {}
-        names = {"project_name": "project", "task_name": "name"}
-        return {ours: given[theirs] for theirs, ours in names.items() if theirs in given}
+        options = {}
+        if "project_name" in given:
+            options["project"] = given["project_name"]
+        if "task_name" in given:
+            options["name"] = given["task_name"]
+        return options
 
 
 @VISBACKENDS.register_module()
 class DVCLiveVisBackend(WriterBackend):
-    """DVCLive, in the save directory."""
+    """Writes DVCLive's files to the save directory."""
 
     writer_type = "dvclive"
 
@@ -203,7 +252,7 @@ class DVCLiveVisBackend(WriterBackend):
 
 @VISBACKENDS.register_module()
 class NeptuneVisBackend(WriterBackend):
-    """Neptune's offline records; its service has ended."""
+    """Writes offline records of Neptune, whose service has ended."""
 
     writer_type = "neptune"
 

@@ -1,4 +1,4 @@
-"""The visualizer: hands what is recorded to its backends, and draws on images."""
+"""The visualizer, which passes values to its backends and draws on images."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from hookline.compat.mmengine.visualization.vis_backend import BaseVisBackend
 
 @VISUALIZERS.register_module()
 class Visualizer(Drawing, ManagerMixin):
-    """`add_scalar`, `add_image` and the like go to every backend; `draw_…` change the image set with `set_image`."""
+    """Passes scalars, images and configs to all backends, and draws on the image of `set_image`.
+
+    Args:
+        name: The name of the visualizer.
+        image: The first image to draw on.
+        vis_backends: One backend or several, as objects or configs.
+        save_dir: The parent of the directory for files; without it, backends that write files are
+            left out.
+    """
 
     def __init__(
         self,
@@ -29,20 +37,29 @@ class Visualizer(Drawing, ManagerMixin):
     ) -> None:
         ManagerMixin.__init__(self, name)
         self._dataset_meta: dict[str, Any] | None = None
-        given = [vis_backends] if isinstance(vis_backends, (dict, BaseVisBackend)) else list(vis_backends or ())
-        folder = None if save_dir is None else osp.join(save_dir, "vis_data")
+        if isinstance(vis_backends, (dict, BaseVisBackend)):
+            vis_backends = [vis_backends]
+        directory = None if save_dir is None else osp.join(save_dir, "vis_data")
         self._vis_backends: dict[str, Any] = {}
-        for each in given:
-            options = dict(each) if isinstance(each, dict) else {}
-            label = options.pop("name", None) or (options["type"] if options else type(each).__name__)
-            label = label if isinstance(label, str) else label.__name__
-            if label in self._vis_backends:
-                raise RuntimeError(f"two backends are called {label}; give them names")
-            if options and options.get("save_dir", folder) is None:
-                continue  # nowhere to write to
-            self._vis_backends[label] = VISBACKENDS.build({"save_dir": folder, **options}) if options else each
+        for backend in vis_backends or ():
+            self._add_backend(backend, directory)
         if image is not None:
             self.set_image(image)
+
+    def _add_backend(self, backend: Any, directory: str | None) -> None:
+        label: Any = type(backend).__name__
+        options: dict[str, Any] = {}
+        if isinstance(backend, dict):
+            options = {"save_dir": directory, **backend}
+            label = options.pop("name", None) or options["type"]
+        if isinstance(label, type):
+            label = label.__name__
+        if label in self._vis_backends:
+            raise RuntimeError(f"two backends are called {label}; give them names")
+        if not options:
+            self._vis_backends[label] = backend
+        elif options["save_dir"] is not None:
+            self._vis_backends[label] = VISBACKENDS.build(options)
 
     @property
     def dataset_meta(self) -> dict[str, Any] | None:
@@ -71,7 +88,13 @@ class Visualizer(Drawing, ManagerMixin):
         for backend in self._vis_backends.values():
             backend.add_scalar(name, value, step, **kwargs)
 
-    def add_scalars(self, scalar_dict: dict[str, Any], step: int = 0, file_path: str | None = None, **kwargs: Any) -> None:
+    def add_scalars(
+        self,
+        scalar_dict: dict[str, Any],
+        step: int = 0,
+        file_path: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         for backend in self._vis_backends.values():
             backend.add_scalars(scalar_dict, step, file_path, **kwargs)
 
@@ -86,7 +109,7 @@ class Visualizer(Drawing, ManagerMixin):
         wait_time: int = 0,
         step: int = 0,
     ) -> None:
-        """For a visualizer of your own: draw a sample with its annotations and predictions."""
+        """Do nothing. Subclasses draw a sample with its annotations and predictions."""
 
     def close(self) -> None:
         for backend in self._vis_backends.values():
@@ -94,7 +117,7 @@ class Visualizer(Drawing, ManagerMixin):
 
     @classmethod
     def get_instance(cls, name: str, **kwargs: Any) -> Any:
-        """The visualizer of a name; it is the current one of the base class too."""
+        """Return the visualizer with a name; the base class has it as its current one too."""
         instance = super().get_instance(name, **kwargs)
         Visualizer._instance_dict[name] = instance
         return instance

@@ -1,1 +1,1 @@
-"""The part of Pet that its document on hooks is about."""
+"""The part of Pet's `lib` that Hookline covers."""

@@ -1,4 +1,4 @@
-"""All hooks of MMCV 1.x, by its names, with its parameters and defaults."""
+"""All hooks of MMCV 1.x, with its names, parameters and defaults."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmcv.runner.hooks.checkpoint import CheckpointHook
@@ -95,6 +95,6 @@ __all__ = [
     "WandbLoggerHook",
 ]
 
-CheckPointHook = CheckpointHook  # the name in the headings of MMCV's documents
+CheckPointHook = CheckpointHook  # the spelling in the headings of MMCV's documentation
 
 __getattr__ = not_covered(__name__, __all__)

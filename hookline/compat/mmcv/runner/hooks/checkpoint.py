@@ -1,21 +1,33 @@
-"""When to save, and what to keep; the runner writes at the next seam, when all hooks have run."""
+"""MMCV's CheckpointHook. The runner writes at the next seam, after all hooks of the site."""
 
 from __future__ import annotations
 
 import os.path as osp
-from collections.abc import Callable
 from typing import Any
 
+from hookline.checkpoint.retention import retain
 from hookline.compat.mmcv.runner.dist_utils import allreduce_params, master_only
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
+from hookline.intervals import is_due
 
 
 @HOOKS.register_module()
 class CheckpointHook(Hook):
-    """Save every `interval` epochs (or iterations), and the last with `save_last`; keep the newest `max_keep_ckpts` (-1: all).
+    """Save checkpoints at intervals and delete old ones.
 
-    Files go to `out_dir/<name of the work directory>`, or to the work directory itself. What is saved is the state between
-    two iterations, whatever the priorities are. Further arguments go to `runner.save_checkpoint`.
+    A checkpoint holds the state between two iterations, whatever the priorities of the hooks are.
+
+    Args:
+        interval: The number of epochs (or iterations) between two saves; -1 for none.
+        by_epoch: Whether `interval` counts epochs; otherwise it counts iterations.
+        save_optimizer: Whether the state of the optimizer is saved.
+        out_dir: The parent of the directory for the files, which has the name of the work
+            directory; None for the work directory itself.
+        max_keep_ckpts: The number of newest files to keep; -1 for all.
+        save_last: Whether the end of the run is saved too.
+        sync_buffer: Whether the model's buffers are averaged over all ranks before a save.
+        file_client_args: Only the backend `disk` is supported.
+        kwargs: Further arguments of `runner.save_checkpoint`.
     """
 
     ranks = "collective"
@@ -32,70 +44,93 @@ class CheckpointHook(Hook):
         file_client_args: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        if file_client_args and file_client_args.get("backend") not in (None, "disk"):
-            raise ValueError(f"CheckpointHook: only files on a disk are covered, got file_client_args={file_client_args}")
-        self.interval, self.by_epoch, self.save_optimizer, self.out_dir = interval, by_epoch, save_optimizer, out_dir
-        self.max_keep_ckpts, self.save_last, self.sync_buffer, self.args = max_keep_ckpts, save_last, sync_buffer, kwargs
+        check_file_client("CheckpointHook", file_client_args)
+        self.interval = interval
+        self.by_epoch = by_epoch
+        self.save_optimizer = save_optimizer
+        self.out_dir = out_dir
+        self.max_keep_ckpts = max_keep_ckpts
+        self.save_last = save_last
+        self.sync_buffer = sync_buffer
+        self.args = kwargs
 
     def before_run(self, runner: Any) -> None:
-        self.out_dir = directory_for(runner, self.out_dir, "CheckpointHook")
-        runner.saver = self._on_demand
+        self.out_dir = resolve_out_dir(runner, self.out_dir, "CheckpointHook")
+        runner.saving.enable(self.out_dir)
 
     def after_train_epoch(self, runner: Any) -> None:
-        if self.by_epoch and (self.every_n_epochs(runner, self.interval) or (self.save_last and self.is_last_epoch(runner))):
+        if self.by_epoch and self._is_due(runner.epoch + 1, runner.max_epochs):
             runner.logger.info("Saving checkpoint at %d epochs", runner.epoch + 1)
-            self._save(runner)
+            self._save(runner, runner.epoch + 1)
 
     def after_train_iter(self, runner: Any) -> None:
-        if not self.by_epoch and (self.every_n_iters(runner, self.interval) or (self.save_last and self.is_last_iter(runner))):
+        if not self.by_epoch and self._is_due(runner.iter + 1, runner.max_iters):
             runner.logger.info("Saving checkpoint at %d iterations", runner.iter + 1)
-            self._save(runner)
-
-    def cleanup(self, runner: Any) -> None:
-        runner.saver = None
+            self._save(runner, runner.iter + 1)
 
     @master_only
     def _save_checkpoint(self, runner: Any) -> None:
-        """For subclasses that call it: the state is saved here and now."""
-        runner.save_checkpoint(self.out_dir, save_optimizer=self.save_optimizer, filename_tmpl=self._template, **self._rest)
+        """Save the current state at once. MMCV has this method, and subclasses override it."""
+        runner.save_checkpoint(
+            self.out_dir,
+            save_optimizer=self.save_optimizer,
+            filename_tmpl=self._template,
+            **self._other_args,
+        )
 
-    def _save(self, runner: Any) -> None:
+    def _is_due(self, completed: int, end: int | None) -> bool:
+        return is_due(completed, self.interval, end=end if self.save_last else None)
+
+    def _save(self, runner: Any, number: int) -> None:
         if self.sync_buffer:
             allreduce_params(runner.model.buffers())
         if type(self)._save_checkpoint is not CheckpointHook._save_checkpoint:
             self._save_checkpoint(runner)
             return
-        number = runner.epoch + 1 if self.by_epoch else runner.iter + 1
         name = self._template.format(number)
         if runner.meta is not None:
-            runner.meta.setdefault("hook_msgs", {})["last_ckpt"] = osp.join(str(self.out_dir), name)
-        surplus: list[str] = []
-        if self.max_keep_ckpts > 0 and self.interval > 0:
-            surplus = [self._template.format(old) for old in range(number - self.max_keep_ckpts * self.interval, 0, -self.interval)]
-        runner.saving.request(self.out_dir, name, self.save_optimizer, surplus=surplus, **self._rest)
+            messages = runner.meta.setdefault("hook_msgs", {})
+            messages["last_ckpt"] = osp.join(str(self.out_dir), name)
+        runner.saving.request_file(
+            self.out_dir,
+            name,
+            self.save_optimizer,
+            surplus=self._surplus(number),
+            **self._other_args,
+        )
 
-    def _on_demand(self, name: str | None) -> Callable[[dict[str, Any]], None]:
-        """A signal has asked for a checkpoint before the run ends."""
-        runner = self.runner
-
-        def write(checkpoint: dict[str, Any]) -> None:
-            runner.saving.write(checkpoint, self.out_dir, [f"{name or f'iter_{runner.iter}'}.pth"], True)  # type: ignore[attr-defined]
-
-        return write
+    def _surplus(self, number: int) -> list[str]:
+        """Return the files to delete. MMCV derives their numbers from the interval."""
+        if self.interval < 1:
+            return []
+        saved = reversed(range(number, 0, -self.interval))
+        _, surplus = retain(saved, self.max_keep_ckpts)
+        return [self._template.format(old) for old in surplus]
 
     @property
     def _template(self) -> str:
-        return str(self.args.get("filename_tmpl", "epoch_{}.pth" if self.by_epoch else "iter_{}.pth"))
+        default = "epoch_{}.pth" if self.by_epoch else "iter_{}.pth"
+        return str(self.args.get("filename_tmpl", default))
 
     @property
-    def _rest(self) -> dict[str, Any]:
+    def _other_args(self) -> dict[str, Any]:
         return {key: value for key, value in self.args.items() if key != "filename_tmpl"}
 
 
-def directory_for(runner: Any, out_dir: str | None, who: str) -> str:
-    """The work directory, or the one of its name in `out_dir`."""
-    if runner.work_dir is None and not out_dir:
-        raise ValueError(f"{who}: the runner has no work_dir to save in; give it one, or give the hook an out_dir")
+def check_file_client(owner: str, file_client_args: dict[str, Any] | None) -> None:
+    """Raise ValueError unless files are kept on a disk."""
+    if file_client_args and file_client_args.get("backend") not in (None, "disk"):
+        raise ValueError(
+            f"{owner}: only the backend 'disk' is supported, got file_client_args={file_client_args}"
+        )
+
+
+def resolve_out_dir(runner: Any, out_dir: str | None, owner: str) -> str:
+    """Return the work directory, or the directory of its name in `out_dir`."""
+    if runner.work_dir is None:
+        if not out_dir:
+            raise ValueError(f"{owner}: the runner has no work_dir; give the hook an out_dir")
+        return out_dir
     if not out_dir or out_dir == runner.work_dir:
         return str(runner.work_dir)
-    return osp.join(out_dir, osp.basename(str(runner.work_dir).rstrip(osp.sep))) if runner.work_dir is not None else out_dir
+    return osp.join(out_dir, osp.basename(str(runner.work_dir).rstrip(osp.sep)))

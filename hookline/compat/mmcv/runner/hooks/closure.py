@@ -1,4 +1,4 @@
-"""A function as a hook."""
+"""A hook that calls a function."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hookline.errors import suggest
 
 @HOOKS.register_module()
 class ClosureHook(Hook):
-    """Call `fn(runner)` at the site `fn_name`."""
+    """Calls `fn(runner)` at the site `fn_name`."""
 
     def __init__(self, fn_name: str, fn: Callable[[Any], Any]) -> None:
         if fn_name not in SITES:

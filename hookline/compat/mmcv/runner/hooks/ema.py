@@ -1,4 +1,4 @@
-"""An average of the weights, kept in buffers of the model."""
+"""A moving average of the weights, kept in buffers of the model."""
 
 from __future__ import annotations
 
@@ -7,34 +7,52 @@ from typing import Any
 
 import torch
 
-from hookline.compat.mmcv.parallel import is_module_wrapper
+from hookline.compat.mmcv.parallel import unwrap
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 
 
 @HOOKS.register_module()
 class EMAHook(Hook):
-    """Keep `ema = (1 - momentum) * ema + momentum * weights` in the model's buffers `ema_<name>`.
+    """Keeps `ema = (1 - momentum) * ema + momentum * weights` in the buffers `ema_<name>`.
 
-    Between the end of a training epoch and the next one the model holds the average and the buffers the weights, so that
-    evaluation and the checkpoints of epochs have it. `resume_from` is a checkpoint to resume from once the buffers are there;
-    `runner.resume` does as well.
+    Between two training epochs the model holds the average and the buffers hold the weights, so
+    that the evaluation and the checkpoint of an epoch use the average.
+
+    Args:
+        momentum: The share of the new weights.
+        interval: The number of iterations between two updates.
+        warm_up: At iteration i the share is at most `(1 + i) / (warm_up + i)`.
+        resume_from: A checkpoint to resume from once the buffers exist, with `runner.resume`.
     """
 
-    def __init__(self, momentum: float = 0.0002, interval: int = 1, warm_up: int = 100, resume_from: str | None = None) -> None:
+    def __init__(
+        self,
+        momentum: float = 0.0002,
+        interval: int = 1,
+        warm_up: int = 100,
+        resume_from: str | None = None,
+    ) -> None:
         if not isinstance(interval, int) or interval < 1:
-            raise ValueError(f"EMAHook: interval must be a whole number of at least 1, got {interval!r}")
+            raise ValueError(
+                f"EMAHook: interval must be a whole number of at least 1, got {interval!r}"
+            )
         if not 0 < momentum < 1:
-            raise ValueError(f"EMAHook: momentum is the share of the new weights, above 0 and below 1, got {momentum}")
-        self.warm_up, self.interval, self.momentum = warm_up, interval, momentum**interval
+            raise ValueError(f"EMAHook: momentum must lie between 0 and 1, got {momentum}")
+        self.warm_up = warm_up
+        self.interval = interval
+        self.momentum = momentum**interval
         self.checkpoint = resume_from
-        self.swapped = True  # as in the checkpoint of an epoch; at the start both are the same
+        # True as in the checkpoint of an epoch; at the start the weights and the average are equal.
+        self.swapped = True
 
     def before_run(self, runner: Any) -> None:
-        model = runner.model.module if is_module_wrapper(runner.model) else runner.model
+        model = unwrap(runner.model)
         self.model_parameters = dict(model.named_parameters(recurse=True))
-        self.param_ema_buffer = {name: f"ema_{name.replace('.', '_')}" for name in self.model_parameters}
+        self.param_ema_buffer = {}
         for name, value in self.model_parameters.items():
-            model.register_buffer(self.param_ema_buffer[name], value.data.clone())
+            buffer = f"ema_{name.replace('.', '_')}"
+            self.param_ema_buffer[name] = buffer
+            model.register_buffer(buffer, value.data.clone())
         self.model_buffers = dict(model.named_buffers(recurse=True))
         if self.checkpoint is not None:
             runner.resume(self.checkpoint)
@@ -64,10 +82,14 @@ class EMAHook(Hook):
     def _swap_ema_parameters(self) -> None:
         """Exchange the weights and the average."""
         averages, weights = self._pairs()
-        kept = [weight.clone() for weight in weights]
+        copies = [weight.clone() for weight in weights]
         torch._foreach_copy_(weights, averages)
-        torch._foreach_copy_(averages, kept)
+        torch._foreach_copy_(averages, copies)
 
     def _pairs(self) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-        averages = [self.model_buffers[self.param_ema_buffer[name]] for name in self.model_parameters]
-        return averages, [parameter.data for parameter in self.model_parameters.values()]
+        averages = []
+        weights = []
+        for name, parameter in self.model_parameters.items():
+            averages.append(self.model_buffers[self.param_ema_buffer[name]])
+            weights.append(parameter.data)
+        return averages, weights

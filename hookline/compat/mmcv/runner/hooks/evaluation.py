@@ -1,4 +1,4 @@
-"""Evaluation at intervals, and the best checkpoint."""
+"""MMCV's EvalHook and DistEvalHook: evaluation at intervals, and the best checkpoint."""
 
 from __future__ import annotations
 
@@ -11,26 +11,44 @@ from typing import Any
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from hookline.compat.mmcv.runner.hooks.checkpoint import directory_for
+from hookline.checkpoint.retention import superseded
+from hookline.compat.metric_rules import GREATER_KEYS, LESS_KEYS, infer_rule
+from hookline.compat.mmcv.runner.hooks.checkpoint import check_file_client, resolve_out_dir
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 from hookline.compat.mmcv.runner.hooks.logger.base import LoggerHook
 from hookline.engine import Metrics
-from hookline.engine.capture import restore_rng, rng_state
+from hookline.intervals import is_due
+from hookline.rng import restore_rng, rng_state
 
 
 @HOOKS.register_module()
 class EvalHook(Hook):
-    """Evaluate on `dataloader` every `interval` epochs (or iterations), from `start` on, with its data set's `evaluate`.
+    """Evaluate at intervals with the data set's `evaluate`, and save the best checkpoint.
 
-    A run that begins at or after `start` is evaluated before it goes on. `save_best` names the metric of the best model, or
-    `auto` for the first one; `rule` (`greater`, `less`) is inferred from its name. `test_fn(model, dataloader)` gives the
-    results, by default of `model(return_loss=False, **batch)`. Further arguments go to `evaluate`.
+    Args:
+        dataloader: The loader of the evaluation.
+        start: The first epoch (or iteration) to evaluate. A run that begins at or after it is
+            evaluated before it continues.
+        interval: The number of epochs (or iterations) between two evaluations.
+        by_epoch: Whether `start` and `interval` count epochs; otherwise they count iterations.
+        save_best: The metric of the best checkpoint; `auto` for the first one.
+        rule: `greater` or `less`; None to infer it from the metric's name.
+        test_fn: A function of model and loader that returns the results. By default they are those
+            of `model(return_loss=False, **batch)`.
+        greater_keys: Parts of the names of metrics of which a higher value is better.
+        less_keys: Parts of the names of metrics of which a lower value is better.
+        out_dir: The parent of the directory for the best checkpoint; see `CheckpointHook`.
+        file_client_args: Only the backend `disk` is supported.
+        eval_kwargs: Further arguments of `evaluate`.
     """
 
-    rule_map: dict[str, Callable[[Any, Any], bool]] = {"greater": lambda x, y: x > y, "less": lambda x, y: x < y}
+    rule_map: dict[str, Callable[[Any, Any], bool]] = {
+        "greater": lambda x, y: x > y,
+        "less": lambda x, y: x < y,
+    }
     init_value_map = {"greater": -math.inf, "less": math.inf}
-    _default_greater_keys = ["acc", "top", "AR@", "auc", "precision", "mAP", "mDice", "mIoU", "mAcc", "aAcc"]
-    _default_less_keys = ["loss"]
+    _default_greater_keys = list(GREATER_KEYS)
+    _default_less_keys = list(LESS_KEYS)
     ranks = "collective"
 
     def __init__(
@@ -54,11 +72,15 @@ class EvalHook(Hook):
             raise ValueError(f"interval must be a positive number, but got {interval}")
         if start is not None and start < 0:
             raise ValueError(f"The evaluation start epoch {start} is smaller than 0")
-        if file_client_args and file_client_args.get("backend") not in (None, "disk"):
-            raise ValueError(f"EvalHook: only files on a disk are covered, got file_client_args={file_client_args}")
+        check_file_client("EvalHook", file_client_args)
         self.dataloader: Any = dataloader
-        self.start, self.interval, self.by_epoch = start, interval, by_epoch
-        self.save_best, self.eval_kwargs, self.out_dir, self.initial_flag = save_best, eval_kwargs, out_dir, True
+        self.start = start
+        self.interval = interval
+        self.by_epoch = by_epoch
+        self.save_best = save_best
+        self.out_dir = out_dir
+        self.eval_kwargs = eval_kwargs
+        self.initial_flag = True
         self.test_fn = test_fn or self._default_test_fn()
         self.greater_keys = list(greater_keys or self._default_greater_keys)
         self.less_keys = list(less_keys or self._default_less_keys)
@@ -67,30 +89,34 @@ class EvalHook(Hook):
             self._init_rule(rule, save_best)
 
     def before_run(self, runner: Any) -> None:
-        if self.save_best is not None:
-            self.out_dir = directory_for(runner, self.out_dir, "EvalHook")
-            runner.meta = {} if runner.meta is None else runner.meta
-            self.best_ckpt_path = runner.meta.setdefault("hook_msgs", {}).get("best_ckpt")
+        if self.save_best is None:
+            return
+        self.out_dir = resolve_out_dir(runner, self.out_dir, "EvalHook")
+        if runner.meta is None:
+            runner.meta = {}
+        self.best_ckpt_path = runner.meta.setdefault("hook_msgs", {}).get("best_ckpt")
 
     def before_train_iter(self, runner: Any) -> None:
         if not self.by_epoch and self.initial_flag:
-            self._look_at_the_start(runner, runner.iter)
+            self._evaluate_at_start(runner, runner.iter)
 
     def before_train_epoch(self, runner: Any) -> None:
         if self.by_epoch and self.initial_flag:
-            self._look_at_the_start(runner, runner.epoch)
+            self._evaluate_at_start(runner, runner.epoch)
 
     def after_train_iter(self, runner: Any) -> None:
-        if not self.by_epoch and self._should_evaluate(runner):
-            for hook in runner._hooks:  # what was logged of training is written first, apart from what is logged of this
-                if isinstance(hook, LoggerHook):
-                    hook.after_train_iter(runner)
-            runner.log_buffer.clear()
-            self._evaluate_in_its_mode(runner)
+        if self.by_epoch or not self._should_evaluate(runner):
+            return
+        # Write the training log first, so that it stays apart from the results of the evaluation.
+        for hook in runner._hooks:
+            if isinstance(hook, LoggerHook):
+                hook.after_train_iter(runner)
+        runner.log_buffer.clear()
+        self._evaluate_and_restore_modes(runner)
 
     def after_train_epoch(self, runner: Any) -> None:
         if self.by_epoch and self._should_evaluate(runner):
-            self._evaluate_in_its_mode(runner)
+            self._evaluate_and_restore_modes(runner)
 
     def _do_evaluate(self, runner: Any) -> None:
         results = self.test_fn(runner.model, self.dataloader)
@@ -100,67 +126,64 @@ class EvalHook(Hook):
             self._save_ckpt(runner, key_score)
 
     def evaluate(self, runner: Any, results: Any) -> Any:
-        """Have the data set judge the results; the score that the best model goes by."""
-        eval_res = self.dataloader.dataset.evaluate(results, logger=runner.logger, **self.eval_kwargs)
+        """Evaluate the results with the data set and return the score of the best checkpoint."""
+        eval_res = self.dataloader.dataset.evaluate(
+            results, logger=runner.logger, **self.eval_kwargs
+        )
         runner.log_buffer.output.update(eval_res)
         runner.log_buffer.ready = True
-        runner.metrics = Metrics({name: float(value) for name, value in eval_res.items() if isinstance(value, (int, float))})
+        runner.metrics = Metrics()
+        for name, value in eval_res.items():
+            if isinstance(value, (int, float)):
+                runner.metrics[name] = float(value)
         if self.save_best is None:
             return None
         if not eval_res:
-            runner.logger.warning("evaluate gave nothing, so that there is no %s to go by", self.save_best)
+            runner.logger.warning("evaluate returned no results: %s is unknown", self.save_best)
             return None
         if self.key_indicator == "auto":
             self._init_rule(self.rule, next(iter(eval_res)))
         return eval_res[self.key_indicator]
 
     def _should_evaluate(self, runner: Any) -> bool:
-        done = (runner.epoch if self.by_epoch else runner.iter) + 1
-        if self.start is None:
-            return bool(done % self.interval == 0)
-        return bool(done >= self.start and (done - self.start) % self.interval == 0)
+        progress = runner.epoch if self.by_epoch else runner.iter
+        return is_due(progress + 1, self.interval, self.start or 0)
 
     def _save_ckpt(self, runner: Any, key_score: Any) -> None:
-        unit, done = ("epoch", runner.epoch + 1) if self.by_epoch else ("iter", runner.iter + 1)
         messages = runner.meta["hook_msgs"]
-        if not self.compare_func(key_score, messages.get("best_score", self.init_value_map[str(self.rule)])):
+        best_score = messages.get("best_score", self.init_value_map[str(self.rule)])
+        if not self.compare_func(key_score, best_score):
             return
-        former, name = self.best_ckpt_path, f"best_{self.key_indicator}_{unit}_{done}.pth".replace("/", "_")
+        unit = "epoch" if self.by_epoch else "iter"
+        number = (runner.epoch if self.by_epoch else runner.iter) + 1
+        name = f"best_{self.key_indicator}_{unit}_{number}.pth".replace("/", "_")
+        previous = osp.basename(self.best_ckpt_path) if self.best_ckpt_path else None
         self.best_ckpt_path = osp.join(str(self.out_dir), name)
         messages.update(best_score=float(key_score), best_ckpt=self.best_ckpt_path)
-        runner.saving.request(self.out_dir, name, latest=False, surplus=[osp.basename(former)] if former else [])
-        runner.logger.info("Best %s is %0.4f at %d %s.", self.key_indicator, key_score, done, unit)
+        surplus = superseded(previous, name)
+        runner.saving.request_file(self.out_dir, name, latest=False, surplus=surplus)
+        runner.logger.info(
+            "Best %s is %0.4f at %d %s.", self.key_indicator, key_score, number, unit
+        )
 
     def _init_rule(self, rule: str | None, key_indicator: str) -> None:
-        if rule is not None and rule not in self.rule_map:
-            raise KeyError(f"rule must be greater, less or None, but got {rule}.")
-        if rule is None and key_indicator != "auto":
-            rule = self._infer_rule(key_indicator.lower())
-            if rule is None:
-                raise ValueError(f"Cannot infer the rule for key {key_indicator}, thus a specific rule must be specified.")
-        self.rule, self.key_indicator = rule, key_indicator
-        if rule is not None:
-            self.compare_func = self.rule_map[rule]
+        self.rule = infer_rule(key_indicator, rule, self.greater_keys, self.less_keys)
+        self.key_indicator = key_indicator
+        if self.rule is not None:
+            self.compare_func = self.rule_map[self.rule]
 
-    def _infer_rule(self, key: str) -> str | None:
-        named = [("greater", self.greater_keys), ("less", self.less_keys)]
-        for fits in (lambda known: known == key, lambda known: known in key):
-            for rule, keys in named:
-                if any(fits(known.lower()) for known in keys):
-                    return rule
-        return None
-
-    def _look_at_the_start(self, runner: Any, done: int) -> None:
-        """Evaluate what the run begins with; its random numbers stay as they are."""
+    def _evaluate_at_start(self, runner: Any, progress: int) -> None:
+        """Evaluate the state that the run begins with, and restore the random numbers."""
         self.initial_flag = False
-        if self.start is not None and done >= self.start:
-            before = rng_state()
-            self._evaluate_in_its_mode(runner)
-            restore_rng(before)
-            runner.logger.info("Evaluated before training: %s", dict(runner.log_buffer.output))
+        if self.start is None or progress < self.start:
+            return
+        before = rng_state()
+        self._evaluate_and_restore_modes(runner)
+        restore_rng(before)
+        runner.logger.info("Evaluated before training: %s", dict(runner.log_buffer.output))
 
-    def _evaluate_in_its_mode(self, runner: Any) -> None:
-        """Evaluate; the modules go on in the mode they were in."""
+    def _evaluate_and_restore_modes(self, runner: Any) -> None:
+        """Evaluate, then restore the training mode of each module."""
         modes = [(module, module.training) for module in runner.model.modules()]
         try:
             self._do_evaluate(runner)
@@ -177,33 +200,60 @@ class EvalHook(Hook):
 
 @HOOKS.register_module()
 class DistEvalHook(EvalHook):
-    """The same for several processes: all take over the main one's BN statistics, each tests its share, the main one judges."""
+    """EvalHook for several ranks: each tests its share of the data, and rank 0 evaluates all.
 
-    def __init__(self, dataloader: Any, *args: Any, broadcast_bn_buffer: bool = True, tmpdir: str | None = None,
-                 gpu_collect: bool = False, **kwargs: Any) -> None:  # fmt: skip
+    Args:
+        dataloader: The loader of this rank's share.
+        args: Further arguments of `EvalHook` by position.
+        broadcast_bn_buffer: Whether all ranks use the batch norm statistics of rank 0.
+        tmpdir: The directory in which `test_fn` collects the results.
+        gpu_collect: Whether `test_fn` collects the results on the GPUs.
+        kwargs: Further arguments of `EvalHook` by keyword.
+    """
+
+    def __init__(
+        self,
+        dataloader: Any,
+        *args: Any,
+        broadcast_bn_buffer: bool = True,
+        tmpdir: str | None = None,
+        gpu_collect: bool = False,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(dataloader, *args, **kwargs)
-        self.broadcast_bn_buffer, self.tmpdir, self.gpu_collect = broadcast_bn_buffer, tmpdir, gpu_collect
+        self.broadcast_bn_buffer = broadcast_bn_buffer
+        self.tmpdir = tmpdir
+        self.gpu_collect = gpu_collect
 
     def _do_evaluate(self, runner: Any) -> None:
         if self.broadcast_bn_buffer and runner.world_size > 1:
-            for module in runner.model.modules():
-                if isinstance(module, _BatchNorm) and module.track_running_stats:
-                    torch.distributed.broadcast(module.running_var, 0)  # type: ignore[arg-type]
-                    torch.distributed.broadcast(module.running_mean, 0)  # type: ignore[arg-type]
-        results = self.test_fn(runner.model, self.dataloader, tmpdir=self.tmpdir, gpu_collect=self.gpu_collect)
-        verdict: list[Any] = [None, None]
+            _broadcast_batch_norm(runner.model)
+        results = self.test_fn(
+            runner.model, self.dataloader, tmpdir=self.tmpdir, gpu_collect=self.gpu_collect
+        )
+        best: list[Any] = [None, None]
         if runner.rank == 0:
             runner.log_buffer.output["eval_iter_num"] = len(self.dataloader)
             score = self.evaluate(runner, results)
-            verdict = [self.key_indicator, float(score)] if self.save_best and score is not None else verdict
-        key, score = json.loads(runner.world.main_says(json.dumps(verdict)))  # all take part in a save
-        if score is not None:
-            if self.key_indicator != key:
-                self._init_rule(self.rule, key)
-            self._save_ckpt(runner, score)
+            if self.save_best and score is not None:
+                best = [self.key_indicator, float(score)]
+        # Broadcast the result of rank 0: a save needs all ranks.
+        key, score = json.loads(runner.world.broadcast_str(json.dumps(best)))
+        if score is None:
+            return
+        if self.key_indicator != key:
+            self._init_rule(self.rule, key)
+        self._save_ckpt(runner, score)
 
     @staticmethod
     def _default_test_fn() -> Callable[..., Any]:
         from hookline.compat.mmcv.engine import multi_gpu_test
 
         return multi_gpu_test
+
+
+def _broadcast_batch_norm(model: torch.nn.Module) -> None:
+    for module in model.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            torch.distributed.broadcast(module.running_var, 0)  # type: ignore[arg-type]
+            torch.distributed.broadcast(module.running_mean, 0)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The base of hooks written for MMCV, and their registry."""
+"""The base class of MMCV's hooks, and their registry."""
 
 from __future__ import annotations
 
@@ -8,26 +8,43 @@ from typing import Any, ClassVar
 
 from hookline import engine
 from hookline.compat.mmcv.utils.registry import Registry
+from hookline.intervals import is_due
 
 HOOKS = Registry("hook")
 
-# Which general method a particular one calls unless it is overridden.
-FANS_IN = {
-    f"{when}_{mode}_{unit}": f"{when}_{unit}" for when in ("before", "after") for mode in ("train", "val") for unit in ("epoch", "iter")
-}
-SITES = ("before_run", "after_run", *dict.fromkeys(FANS_IN.values()), *FANS_IN)
+GENERAL_SITES = ("before_epoch", "after_epoch", "before_iter", "after_iter")
+# The general method that a particular one calls unless it is overridden.
+GENERAL_SITE = {}
+for _site in GENERAL_SITES:
+    _when, _unit = _site.split("_")
+    for _mode in ("train", "val"):
+        GENERAL_SITE[f"{_when}_{_mode}_{_unit}"] = _site
+SITES = ("before_run", "after_run", *GENERAL_SITES, *GENERAL_SITE)
 
 
 class Hook(engine.BaseHook):
-    """Ten sites, each given the runner: `before_run`, `after_run`, and before and after epochs and iterations of train and val.
+    """The base class of MMCV's hooks, with ten sites, at each of which the runner is passed.
 
-    `before_epoch`, `after_epoch`, `before_iter` and `after_iter` stand for train and val together. Besides MMCV's sites those of
-    Hookline that it lacks may be used: `cleanup`, `on_exception`, `before_save_checkpoint`, ….
+    `before_epoch`, `after_epoch`, `before_iter` and `after_iter` stand for training and validation
+    together. Sites of Hookline that MMCV lacks can be used too: `cleanup`, `on_exception`,
+    `before_save_checkpoint` and others.
     """
 
-    stages = ("before_run", "before_train_epoch", "before_train_iter", "after_train_iter", "after_train_epoch",
-              "before_val_epoch", "before_val_iter", "after_val_iter", "after_val_epoch", "after_run")  # fmt: skip
+    stages = (
+        "before_run",
+        "before_train_epoch",
+        "before_train_iter",
+        "after_train_iter",
+        "after_train_epoch",
+        "before_val_epoch",
+        "before_val_iter",
+        "after_val_iter",
+        "after_val_epoch",
+        "after_run",
+    )
     extra_sites: ClassVar[tuple[str, ...]] = ("before_iter", "after_iter")
+    # Whether `frequency` is an attribute of the subclass, and not Hookline's option.
+    owns_frequency: bool = False
 
     def before_run(self, runner: Any) -> None: ...
     def after_run(self, runner: Any) -> None: ...
@@ -60,14 +77,8 @@ class Hook(engine.BaseHook):
     def after_val_iter(self, runner: Any) -> None:
         self.after_iter(runner)
 
-    def every_n_epochs(self, runner: Any, n: int) -> bool:  # type: ignore[override]
-        return n > 0 and (runner.epoch + 1) % n == 0
-
     def every_n_inner_iters(self, runner: Any, n: int) -> bool:
-        return n > 0 and (runner.inner_iter + 1) % n == 0
-
-    def every_n_iters(self, runner: Any, n: int) -> bool:  # type: ignore[override]
-        return n > 0 and (runner.iter + 1) % n == 0
+        return is_due(runner.inner_iter + 1, n)
 
     def end_of_epoch(self, runner: Any) -> bool:
         return bool(runner.inner_iter + 1 == len(runner.data_loader))
@@ -79,23 +90,29 @@ class Hook(engine.BaseHook):
         return bool(runner.iter + 1 == runner._max_iters)
 
     def get_triggered_stages(self) -> list[str]:
-        """The stages at which this hook does something, in the order of a run."""
+        """Return the stages at which this hook does something, in the order of a run."""
         return [stage for stage in Hook.stages if self.site_method(stage) is not None]
+
+    def should_trigger(self, step: int) -> bool:
+        """Return whether the hook runs at a step; MMCV has no `frequency`."""
+        return self.owns_frequency or super().should_trigger(step)
 
     def site_method(self, site: str) -> Callable[..., Any] | None:
         if site not in SITES:
             method = super().site_method(site)
-            return _given_the_runner(method) if method is not None and site in self.extra_sites else method
-        if not (self._has_own(site) or (site in FANS_IN and self._has_own(FANS_IN[site]))):
-            return None
-        return _given_the_runner(getattr(self, site))
+            if method is not None and site in self.extra_sites:
+                return _with_runner(method)
+            return method
+        if self._overrides(site) or self._overrides(GENERAL_SITE.get(site, site)):
+            return _with_runner(getattr(self, site))
+        return None
 
-    def _has_own(self, name: str) -> bool:
+    def _overrides(self, name: str) -> bool:
         return name in vars(self) or getattr(type(self), name, None) is not getattr(Hook, name)
 
 
-def _given_the_runner(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method, called with the runner whatever it calls its argument."""
+def _with_runner(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that is called with the runner, whatever the name of its parameter."""
     if list(inspect.signature(method).parameters) == ["runner"]:
         return method
 

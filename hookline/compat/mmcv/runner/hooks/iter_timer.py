@@ -1,4 +1,4 @@
-"""How long iterations take."""
+"""Record the time of iterations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 
 @HOOKS.register_module()
 class IterTimerHook(Hook):
-    """Record `data_time` (waiting for the batch) and `time` of each iteration in the log buffer."""
+    """Records `data_time`, the time until the batch is loaded, and `time` of each iteration."""
 
     def before_epoch(self, runner: Any) -> None:
         self.t = time.time()

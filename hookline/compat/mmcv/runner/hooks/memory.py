@@ -1,4 +1,4 @@
-"""Giving unused GPU memory back."""
+"""Release unused GPU memory."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 
 @HOOKS.register_module()
 class EmptyCacheHook(Hook):
-    """Call `torch.cuda.empty_cache()` before epochs, after epochs or after iterations, of training and validation."""
+    """Calls `torch.cuda.empty_cache()` in training and validation, at the chosen sites."""
 
-    def __init__(self, before_epoch: bool = False, after_epoch: bool = True, after_iter: bool = False) -> None:
-        self._before_epoch, self._after_epoch, self._after_iter = before_epoch, after_epoch, after_iter
+    def __init__(
+        self, before_epoch: bool = False, after_epoch: bool = True, after_iter: bool = False
+    ) -> None:
+        self._before_epoch = before_epoch
+        self._after_epoch = after_epoch
+        self._after_iter = after_iter
 
     def after_iter(self, runner: Any) -> None:
         if self._after_iter:

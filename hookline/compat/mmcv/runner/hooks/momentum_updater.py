@@ -1,142 +1,140 @@
-"""Momentum policies, the counterparts of the learning rate's: they act on `momentum`, or on the first of `betas`."""
+"""MMCV's hooks that schedule the momentum: `momentum`, or the first of `betas`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
-from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
-from hookline.compat.mmcv.runner.hooks.scheduled import Scheduled
-from hookline.optim import schedules
-from hookline.optim.groups import set_momentum
-from hookline.optim.scheduled import check_cycle, check_one_target
+from hookline.compat.mmcv.runner.hooks.hook import HOOKS
+from hookline.compat.mmcv.runner.hooks.scheduled import (
+    ScheduleHook,
+    groups_with_values,
+    map_values,
+)
+from hookline.errors import ConfigError
+from hookline.optim import policies, schedules
+from hookline.optim.groups import momentum_of, set_momentum
 
 
-class MomentumUpdaterHook(Scheduled, Hook):
-    """The base of all policies: a subclass says in `get_momentum(runner, base_momentum)` what it is; a warm-up divides."""
+class MomentumUpdaterHook(ScheduleHook):
+    """The base of all policies. A subclass overrides `get_momentum(runner, base_momentum)`.
 
-    key: ClassVar[str] = "initial_momentum"
+    A warm-up divides by its factor: the momentum is high while the learning rate is low.
+    """
+
+    initial_key = "initial_momentum"
     base_momentum: Any = ()
     regular_momentum: Any = ()
 
     def get_momentum(self, runner: Any, base_momentum: float) -> float:
-        raise NotImplementedError
+        return self.compute(base_momentum, self.progress(runner), self.end(runner))
 
     def get_regular_momentum(self, runner: Any) -> Any:
-        return self.each(lambda base: self.get_momentum(runner, base), self.base_momentum)
+        return map_values(lambda base: self.get_momentum(runner, base), self.base_momentum)
 
     def get_warmup_momentum(self, cur_iters: int) -> Any:
-        factor = schedules.warmup_factor(self.warmup, cur_iters, self.warmup_iters, self.warmup_ratio)
-        return self.each(lambda momentum: momentum / factor, self.regular_momentum)
+        factor = self.factor(cur_iters)
+        return map_values(lambda momentum: momentum / factor, self.regular_momentum)
 
     def before_run(self, runner: Any) -> None:
-        self.base_momentum = self.initial(runner, "momentum")
+        self.base_momentum = self.initial_values(runner)
 
-    def _regular(self, runner: Any) -> Any:
+    def current_value(self, group: dict[str, Any]) -> float:
+        momentum = momentum_of(group)
+        if momentum is None:
+            message = "the optimizer has neither 'momentum' nor 'betas'"
+            raise ConfigError(message, component=type(self).__name__)
+        return momentum
+
+    def update_regular(self, runner: Any) -> Any:
         self.regular_momentum = self.get_regular_momentum(runner)
         return self.regular_momentum
 
-    def _kept(self) -> Any:
+    def regular_values(self) -> Any:
         return self.regular_momentum
 
-    def _warmed(self, cur_iter: int) -> Any:
-        return self.get_warmup_momentum(cur_iter)
+    def warmup_values(self, cur_iters: int) -> Any:
+        return self.get_warmup_momentum(cur_iters)
 
-    def _set_momentum(self, runner: Any, momentum_groups: Any) -> None:
-        for group, momentum in self.groups(runner, momentum_groups):
-            set_momentum(group, momentum)
-
-    def _put(self, runner: Any, values: Any) -> None:
+    def apply(self, runner: Any, values: Any) -> None:
         self._set_momentum(runner, values)
 
-
-@HOOKS.register_module()
-class StepMomentumUpdaterHook(MomentumUpdaterHook):
-    """Multiply with `gamma` every `step` epochs (iterations), or at each one of a list; never below `min_momentum`."""
-
-    def __init__(self, step: int | Sequence[int], gamma: float = 0.5, min_momentum: float | None = None, **kwargs: Any) -> None:
-        self.step, self.gamma, self.min_momentum = step, gamma, min_momentum
-        super().__init__(**kwargs)
-
-    def get_momentum(self, runner: Any, base_momentum: float) -> float:
-        return schedules.step(base_momentum, self.progress(runner), self.step, self.gamma, self.min_momentum)
-
-
-class _TowardsMinimum(MomentumUpdaterHook):
-    """Policies that end at `min_momentum`, or at `min_momentum_ratio` of the initial momentum."""
-
-    def __init__(self, min_momentum: float | None = None, min_momentum_ratio: float | None = None, **kwargs: Any) -> None:
-        check_one_target(self, "min_momentum", min_momentum, min_momentum_ratio)
-        self.min_momentum, self.min_momentum_ratio = min_momentum, min_momentum_ratio
-        super().__init__(**kwargs)
-
-    def target(self, base: float) -> float:
-        return base * self.min_momentum_ratio if self.min_momentum_ratio is not None else self.min_momentum  # type: ignore[return-value]
+    def _set_momentum(self, runner: Any, momentum_groups: Any) -> None:
+        for group, momentum in groups_with_values(runner, momentum_groups):
+            set_momentum(group, momentum)
 
 
 @HOOKS.register_module()
-class CosineAnnealingMomentumUpdaterHook(_TowardsMinimum):
-    """Half a cosine wave."""
-
-    def get_momentum(self, runner: Any, base_momentum: float) -> float:
-        return schedules.cosine(base_momentum, self.target(base_momentum), self.progress(runner) / self.end(runner))
+@dataclass(eq=False)
+class StepMomentumUpdaterHook(policies.StepMomentum, MomentumUpdaterHook):
+    """Multiply the momentum by `gamma` every `step` epochs, or at each one of a list."""
 
 
 @HOOKS.register_module()
-class LinearAnnealingMomentumUpdaterHook(_TowardsMinimum):
-    """A straight line."""
-
-    def get_momentum(self, runner: Any, base_momentum: float) -> float:
-        return schedules.linear(base_momentum, self.target(base_momentum), self.progress(runner) / self.end(runner))
-
-
-@HOOKS.register_module()
-class CyclicMomentumUpdaterHook(MomentumUpdaterHook):
-    """`cyclic_times` cycles: to the first `target_ratio` of the initial momentum, then to the second."""
-
-    def __init__(
-        self,
-        by_epoch: bool = False,
-        target_ratio: float | Sequence[float] = (0.85 / 0.95, 1),
-        cyclic_times: int = 1,
-        step_ratio_up: float = 0.4,
-        anneal_strategy: str = "cos",
-        gamma: float = 1,
-        **kwargs: Any,
-    ) -> None:
-        self.ratios = check_cycle(self, target_ratio, cyclic_times, step_ratio_up, gamma)
-        self.cyclic_times, self.step_ratio_up, self.gamma, self.anneal_strategy = cyclic_times, step_ratio_up, gamma, anneal_strategy
-        super().__init__(self.only_by_iteration(by_epoch), **kwargs)
-
-    def get_momentum(self, runner: Any, base_momentum: float) -> float:
-        cycle = self.cyclic_times, self.step_ratio_up, self.gamma, self.anneal_strategy
-        return schedules.cyclic(base_momentum, runner.iter, runner.max_iters, self.ratios, *cycle)  # type: ignore[arg-type]
+@dataclass(eq=False)
+class CosineAnnealingMomentumUpdaterHook(
+    policies.ToMinMomentum, policies.Cosine, MomentumUpdaterHook
+):
+    """Follow half a cosine wave to the minimum."""
 
 
 @HOOKS.register_module()
-class OneCycleMomentumUpdaterHook(MomentumUpdaterHook):
-    """From `max_momentum` down to `base_momentum` while the learning rate goes up, and back while that goes down."""
+@dataclass(eq=False)
+class LinearAnnealingMomentumUpdaterHook(
+    policies.ToMinMomentum, policies.Linear, MomentumUpdaterHook
+):
+    """Follow a straight line to the minimum."""
 
-    def __init__(
-        self,
-        base_momentum: float | Sequence[float] | dict[str, Any] = 0.85,
-        max_momentum: float | Sequence[float] | dict[str, Any] = 0.95,
-        pct_start: float = 0.3,
-        anneal_strategy: str = "cos",
-        three_phase: bool = False,
-        by_epoch: bool = False,
-        **kwargs: Any,
-    ) -> None:
-        self._low, self._high = base_momentum, max_momentum
-        self.pct_start, self.anneal_strategy, self.three_phase = pct_start, anneal_strategy, three_phase
-        super().__init__(self.only_by_iteration(by_epoch), **kwargs)
+
+@HOOKS.register_module()
+@dataclass(eq=False)
+class CyclicMomentumUpdaterHook(policies.Cyclic, MomentumUpdaterHook):
+    """Move to the first `target_ratio` of the initial momentum and to the second, repeatedly."""
+
+    by_epoch: bool = field(default=False, kw_only=False)  # MMCV's first positional parameter
+    target_ratio: Any = (0.85 / 0.95, 1)
+
+    iterations_only = True
+
+
+@HOOKS.register_module()
+@dataclass(eq=False)
+class OneCycleMomentumUpdaterHook(policies.OneCycleMomentum, MomentumUpdaterHook):
+    """Fall from `max_momentum` to `base_momentum` while the learning rate rises, then return.
+
+    Both take one number, a list with one for each parameter group, or a dict by optimizer. During
+    a run `base_momentum` holds, for each group, the lowest and the highest momentum.
+    """
+
+    base_momentum: Any = 0.85
+    max_momentum: Any = 0.95
+    by_epoch: bool = field(default=False, kw_only=True)
+
+    iterations_only = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.lowest = self.base_momentum
 
     def before_run(self, runner: Any) -> None:
-        lows, highs = self.spread(runner, self._low), self.spread(runner, self._high)
-        both = {name: list(zip(lows[name], highs[name], strict=True)) for name in lows} if isinstance(lows, dict) else None
-        self.base_momentum = list(zip(lows, highs, strict=True)) if both is None else both
+        lows = self.parameter_values(runner, "lowest")
+        highs = self.parameter_values(runner, "max_momentum")
+        if isinstance(lows, dict):
+            self.base_momentum = {
+                name: list(zip(lows[name], highs[name], strict=True)) for name in lows
+            }
+        else:
+            self.base_momentum = list(zip(lows, highs, strict=True))
 
     def get_momentum(self, runner: Any, base_momentum: Any) -> float:
         low, high = base_momentum
-        run = runner.iter, runner.max_iters, self.pct_start, self.anneal_strategy, self.three_phase
-        return schedules.one_cycle(high, low, high, *run)  # type: ignore[arg-type]
+        return schedules.one_cycle(
+            high,
+            low,
+            high,
+            runner.iter,
+            self.end(runner),
+            self.pct_start,
+            self.anneal_strategy,
+            self.three_phase,
+        )

@@ -1,4 +1,4 @@
-"""From the loss to changed weights, in `after_train_iter`. A run has exactly one of these hooks."""
+"""Run backward and step the optimizer, in `after_train_iter`. A run has exactly one such hook."""
 
 from __future__ import annotations
 
@@ -18,26 +18,37 @@ from hookline.optim.scaling import LossScaler, check_loss_scale
 
 @HOOKS.register_module()
 class OptimizerHook(Hook):
-    """zero_grad, backward, clip, step.
+    """Resets the gradients, runs backward, clips and steps.
 
-    `grad_clip` takes the arguments of `torch.nn.utils.clip_grad_norm_`; the norm is logged as `grad_norm`.
-    `detect_anomalous_params` logs the parameters that the loss does not depend on; it is slow and for debugging only.
+    Args:
+        grad_clip: Arguments of `torch.nn.utils.clip_grad_norm_`; the norm is logged as `grad_norm`.
+        detect_anomalous_params: Log the parameters on which the loss does not depend. This is slow
+            and for debugging only.
     """
 
-    def __init__(self, grad_clip: dict[str, Any] | None = None, detect_anomalous_params: bool = False) -> None:
+    def __init__(
+        self, grad_clip: dict[str, Any] | None = None, detect_anomalous_params: bool = False
+    ) -> None:
         self.grad_clip = grad_clip
         self.detect_anomalous_params = detect_anomalous_params
         self._clip = None if grad_clip is None else make_clip(type(self).__name__, grad_clip)
 
     def before_run(self, runner: Any) -> None:
-        rival = next((hook for hook in runner.hooks if isinstance(hook, OptimizerHook) and hook is not self), None)
-        if rival is not None:  # else: "Trying to backward through the graph a second time"
-            raise RegistrationError(f"{self.name} and {rival.name} would both run backward on the same loss: register only one of them")
+        for other in runner.hooks:
+            if isinstance(other, OptimizerHook) and other is not self:
+                raise RegistrationError(
+                    f"{self.name} and {other.name} would both run backward on the same loss; "
+                    "register only one of them"
+                )
 
     def clip_grads(self, params: Iterable[torch.nn.Parameter]) -> Any:
-        """Clip the gradients; their norm before that, or None where there are none."""
-        with_grad = [param for param in params if param.requires_grad and param.grad is not None]
-        return self._clip(with_grad) if with_grad and self._clip is not None else None  # type: ignore[arg-type]
+        """Clip the gradients and return their norm before, or None if there are none."""
+        with_grad: Any = [
+            param for param in params if param.requires_grad and param.grad is not None
+        ]
+        if not with_grad or self._clip is None:
+            return None
+        return self._clip(with_grad)
 
     def after_train_iter(self, runner: Any) -> None:
         runner.optimizer.zero_grad()
@@ -54,12 +65,14 @@ class OptimizerHook(Hook):
         loss.backward()  # type: ignore[no-untyped-call]
 
     def _update(self, runner: Any) -> None:
-        """Clip and step, with Hookline's sites around."""
+        """Clip and step, and call Hookline's sites."""
         runner.call_hook("after_backward")
         if self.grad_clip is not None:
             grad_norm = self.clip_grads(runner.model.parameters())
             if grad_norm is not None:
-                runner.log_buffer.update({"grad_norm": float(grad_norm)}, runner.outputs.get("num_samples", 1))
+                runner.log_buffer.update(
+                    {"grad_norm": float(grad_norm)}, runner.outputs.get("num_samples", 1)
+                )
         if self._step(runner):
             runner.optimizer_steps += 1
             runner.call_hook("after_optimizer_step")
@@ -70,14 +83,18 @@ class OptimizerHook(Hook):
 
 
 class _Cumulative(OptimizerHook):
-    """Adds up the gradients of `cumulative_iters` iterations before each step."""
+    """Accumulates the gradients of `cumulative_iters` iterations before each step."""
 
     def __init__(self, cumulative_iters: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(cumulative_iters, int) or cumulative_iters < 1:
-            raise ValueError(f"{type(self).__name__}: cumulative_iters must be a whole number of at least 1, got {cumulative_iters!r}")
+            raise ValueError(
+                f"{type(self).__name__}: cumulative_iters must be a whole number of at least 1, "
+                f"got {cumulative_iters!r}"
+            )
         self.cumulative_iters = cumulative_iters
-        self.divisible_iters = self.remainder_iters = 0
+        self.divisible_iters = 0
+        self.remainder_iters = 0
         self.initialized = False
 
     def has_batch_norm(self, module: torch.nn.Module) -> bool:
@@ -85,15 +102,21 @@ class _Cumulative(OptimizerHook):
 
     def _init(self, runner: Any) -> None:
         if runner.iter % self.cumulative_iters:
-            runner.logger.warning("%s: iteration %d is not the first of a group; its gradients are incomplete", self.name, runner.iter)
+            runner.logger.warning(
+                "%s: iteration %d is not the first of a group; its gradients are incomplete",
+                self.name,
+                runner.iter,
+            )
         if self.has_batch_norm(runner.model) and self.cumulative_iters > 1:
-            runner.logger.warning("%s: the statistics of batch norm are those of single batches", self.name)
+            runner.logger.warning(
+                "%s: the statistics of batch norm are those of single batches", self.name
+            )
         self.divisible_iters = runner.max_iters // self.cumulative_iters * self.cumulative_iters
         self.remainder_iters = runner.max_iters - self.divisible_iters
         self.initialized = True
 
     def _get_loss_factor(self, runner: Any) -> int:
-        """What the loss is divided by: the number of iterations in the group, which may be smaller at the end of the run."""
+        """Return the number of iterations in the group, which is smaller at the end of the run."""
         return self.cumulative_iters if runner.iter < self.divisible_iters else self.remainder_iters
 
     def after_train_iter(self, runner: Any) -> None:
@@ -101,7 +124,8 @@ class _Cumulative(OptimizerHook):
             self._init(runner)
             runner.optimizer.zero_grad()
         self._backward(runner.outputs["loss"] / self._get_loss_factor(runner))
-        runner.accumulating = not (self.every_n_iters(runner, self.cumulative_iters) or self.is_last_iter(runner))
+        ends_group = self.every_n_iters(runner, self.cumulative_iters)
+        runner.accumulating = not (ends_group or self.is_last_iter(runner))
         if not runner.accumulating:
             self._update(runner)
             runner.optimizer.zero_grad()
@@ -109,15 +133,18 @@ class _Cumulative(OptimizerHook):
 
 @HOOKS.register_module()
 class GradientCumulativeOptimizerHook(_Cumulative):
-    """Add up the gradients of `cumulative_iters` iterations, then clip and step."""
+    """Accumulates the gradients of `cumulative_iters` iterations, then clips and steps."""
 
 
 @HOOKS.register_module()
 class Fp16OptimizerHook(OptimizerHook):
-    """Scale the loss of a model whose methods are decorated with `auto_fp16`; a step with infinite gradients is left out.
+    """Scales the loss of a model whose methods are decorated with `auto_fp16`.
 
-    `loss_scale` is a number, `dynamic`, or the options of `torch.amp.GradScaler`. Gradients are averaged by DDP, so that
-    `coalesce`, `bucket_size_mb` and `distributed` change nothing.
+    A step with infinite gradients is skipped. DDP averages the gradients, so `coalesce`,
+    `bucket_size_mb` and `distributed` are ignored.
+
+    Args:
+        loss_scale: A number, `dynamic`, or the options of `torch.amp.GradScaler`.
     """
 
     def __init__(
@@ -130,7 +157,10 @@ class Fp16OptimizerHook(OptimizerHook):
     ) -> None:
         super().__init__(grad_clip)
         check_loss_scale(type(self).__name__, loss_scale)
-        self.coalesce, self.bucket_size_mb, self.distributed, self.loss_scale = coalesce, bucket_size_mb, distributed, loss_scale
+        self.coalesce = coalesce
+        self.bucket_size_mb = bucket_size_mb
+        self.distributed = distributed
+        self.loss_scale = loss_scale
 
     def before_run(self, runner: Any) -> None:
         super().before_run(runner)
@@ -159,4 +189,4 @@ class Fp16OptimizerHook(OptimizerHook):
 
 @HOOKS.register_module()
 class GradientCumulativeFp16OptimizerHook(_Cumulative, Fp16OptimizerHook):
-    """GradientCumulativeOptimizerHook and Fp16OptimizerHook in one."""
+    """A GradientCumulativeOptimizerHook that also scales the loss, as Fp16OptimizerHook does."""

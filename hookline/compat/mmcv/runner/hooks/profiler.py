@@ -1,4 +1,4 @@
-"""A torch profile of some iterations or epochs."""
+"""Profile some iterations or epochs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,25 @@ import torch
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 from hookline.errors import suggest
 
-ACTIVITIES = {"cpu": torch.profiler.ProfilerActivity.CPU, "cuda": torch.profiler.ProfilerActivity.CUDA}
+ACTIVITIES = {
+    "cpu": torch.profiler.ProfilerActivity.CPU,
+    "cuda": torch.profiler.ProfilerActivity.CUDA,
+}
 HANDLERS = ("log_trace", "tb_trace")
 
 
 @HOOKS.register_module()
 class ProfilerHook(Hook):
-    """Profile the first `profile_iters` epochs (iterations, without `by_epoch`) with torch.profiler.
+    """Profiles the beginning of a run with torch.profiler.
 
-    `schedule` has the arguments of `torch.profiler.schedule`. `on_trace_ready` is a function of the profiler, or a dict with the
-    type `log_trace` (a table in the log; `sort_by`, `row_limit`) or `tb_trace` (for TensorBoard; `dir_name`).
+    Args:
+        by_epoch: Whether `profile_iters` counts epochs; otherwise it counts iterations.
+        profile_iters: The number of epochs or iterations to profile.
+        activities: `cpu` and `cuda`, or one of them.
+        schedule: Arguments of `torch.profiler.schedule`.
+        on_trace_ready: A function of the profiler, or a dict with the type `log_trace` (a table in
+            the log; `sort_by`, `row_limit`) or `tb_trace` (for TensorBoard; `dir_name`).
+        json_trace_path: A file for the trace in Chrome's format.
     """
 
     def __init__(
@@ -38,19 +47,14 @@ class ProfilerHook(Hook):
     ) -> None:
         if profile_iters < 1:
             raise ValueError(f"profile_iters should be greater than 0, but got {profile_iters}")
-        for name in activities:
-            if name not in ACTIVITIES:
-                raise ValueError(f"activity should be 'cpu' or 'cuda', but got {name!r}{suggest(str(name), ACTIVITIES)}")
         if isinstance(on_trace_ready, dict) and on_trace_ready.get("type") not in HANDLERS:
-            raise ValueError(f"on_trace_ready should have type {HANDLERS}, but got {on_trace_ready.get('type')!r}")
-        available = torch.cuda.is_available()
-        self.activities = [ACTIVITIES[name] for name in activities if name != "cuda" or available]
-        self.by_epoch, self.profile_iters, self.on_trace_ready, self.json_trace_path = (
-            by_epoch,
-            profile_iters,
-            on_trace_ready,
-            json_trace_path,
-        )
+            kind = on_trace_ready.get("type")
+            raise ValueError(f"on_trace_ready should have type {HANDLERS}, but got {kind!r}")
+        self.activities = _available(activities)
+        self.by_epoch = by_epoch
+        self.profile_iters = profile_iters
+        self.on_trace_ready = on_trace_ready
+        self.json_trace_path = json_trace_path
         self.schedule = None if schedule is None else torch.profiler.schedule(**schedule)
         self.options: Any = {
             "record_shapes": record_shapes,
@@ -63,9 +67,15 @@ class ProfilerHook(Hook):
     def before_run(self, runner: Any) -> None:
         length = runner.max_epochs if self.by_epoch else runner.max_iters
         if length < self.profile_iters:
-            raise ValueError(f"self.profile_iters should not be greater than {length}, the length of the run, but got {self.profile_iters}")
+            raise ValueError(
+                f"self.profile_iters should not be greater than {length}, the length of the run, "
+                f"but got {self.profile_iters}"
+            )
         self.profiler = torch.profiler.profile(
-            activities=self.activities, schedule=self.schedule, on_trace_ready=self._handler(runner), **self.options
+            activities=self.activities,
+            schedule=self.schedule,
+            on_trace_ready=self._handler(runner),
+            **self.options,
         )
         self.profiler.__enter__()
 
@@ -83,18 +93,39 @@ class ProfilerHook(Hook):
         self._stop(runner)
 
     def _stop(self, runner: Any) -> None:
-        if self.profiler is not None:
-            profiler, self.profiler = self.profiler, None
-            profiler.__exit__(None, None, None)
-            if self.json_trace_path is not None:
-                profiler.export_chrome_trace(self.json_trace_path)
+        profiler = self.profiler
+        if profiler is None:
+            return
+        self.profiler = None
+        profiler.__exit__(None, None, None)
+        if self.json_trace_path is not None:
+            profiler.export_chrome_trace(self.json_trace_path)
 
     def _handler(self, runner: Any) -> Callable[..., Any] | None:
         if not isinstance(self.on_trace_ready, dict):
             return self.on_trace_ready
         options = dict(self.on_trace_ready)
         if options.pop("type") == "tb_trace":
-            options["dir_name"] = options.get("dir_name") or str(Path(runner.work_dir) / "tf_tracing_logs")
-            return torch.profiler.tensorboard_trace_handler(**options)  # type: ignore[no-any-return]
+            if not options.get("dir_name"):
+                options["dir_name"] = str(Path(runner.work_dir) / "tf_tracing_logs")
+            handler: Callable[..., Any] = torch.profiler.tensorboard_trace_handler(**options)
+            return handler
         row_limit = options.pop("row_limit", 100)
-        return lambda profiler: runner.logger.info("\n%s", profiler.key_averages().table(row_limit=row_limit, **options))
+
+        def log_table(profiler: Any) -> None:
+            table = profiler.key_averages().table(row_limit=row_limit, **options)
+            runner.logger.info("\n%s", table)
+
+        return log_table
+
+
+def _available(activities: Any) -> list[Any]:
+    """Return the activities that this machine can profile; raise ValueError for unknown names."""
+    available = []
+    for name in activities:
+        if name not in ACTIVITIES:
+            hint = suggest(str(name), ACTIVITIES)
+            raise ValueError(f"activity should be 'cpu' or 'cuda', but got {name!r}{hint}")
+        if name != "cuda" or torch.cuda.is_available():
+            available.append(ACTIVITIES[name])
+    return available

@@ -1,4 +1,4 @@
-"""Another order in each epoch of a distributed run."""
+"""Shuffle the data of a distributed run differently in each epoch."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 
 @HOOKS.register_module()
 class DistSamplerSeedHook(Hook):
-    """Tell the loader's sampler, or that of its batch sampler, which epoch begins."""
+    """Sets the epoch of the loader's sampler, or of the sampler of its batch sampler."""
 
     def before_epoch(self, runner: Any) -> None:
-        loader, sampler = runner.data_loader, None  # type: Any, Any
-        for sampler in (getattr(loader, "sampler", None), getattr(getattr(loader, "batch_sampler", None), "sampler", None)):
+        loader = runner.data_loader
+        batch_sampler = getattr(loader, "batch_sampler", None)
+        for owner in (loader, batch_sampler):
+            sampler: Any = getattr(owner, "sampler", None)
             if hasattr(sampler, "set_epoch"):
                 sampler.set_epoch(runner.epoch)
                 return

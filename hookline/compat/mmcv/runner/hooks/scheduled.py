@@ -1,17 +1,41 @@
-"""What learning rate and momentum policies share: when values are set, the warm-up, one optimizer or several by name."""
+"""The base of MMCV's learning rate and momentum updaters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from hookline.optim.schedules import Warmup
+from hookline.compat.mmcv.runner.hooks.hook import Hook
+from hookline.errors import parameter_error
+from hookline.optim.groups import values_per_group
+from hookline.optim.policies import Policy, check_warmup
+from hookline.optim.schedules import Warmup, warmup_factor
 
 
-class Scheduled:
-    """Values are lists, one for each parameter group, or dicts of such lists where the runner has several optimizers."""
+@dataclass(kw_only=True, init=False, eq=False)
+class ScheduleHook(Policy, Hook):
+    """A hook that sets a hyperparameter before each epoch or iteration.
 
-    key: ClassVar[str]  # of a group, where its initial value is kept
+    Values are lists with one number for each parameter group, or dicts of such lists if the runner
+    has several optimizers by name. MMCV's own policies take the parameters below by keyword.
+
+    Args:
+        by_epoch: Whether progress counts epochs; otherwise it counts iterations.
+        warmup: The shape of the warm-up: `constant`, `linear` or `exp`; None for none.
+        warmup_iters: The length of the warm-up in iterations, or epochs with `warmup_by_epoch`.
+        warmup_ratio: The factor with which the warm-up starts.
+        warmup_by_epoch: Whether `warmup_iters` counts epochs.
+    """
+
+    by_epoch: bool = True
+    warmup: Any = None
+    warmup_iters: Any = 0
+    warmup_ratio: float = 0.1
+    warmup_by_epoch: bool = False
+
+    initial_key: ClassVar[str]  # the key of a parameter group that holds the initial value
+    iterations_only: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -21,99 +45,121 @@ class Scheduled:
         warmup_ratio: float = 0.1,
         warmup_by_epoch: bool = False,
     ) -> None:
-        name = type(self).__name__
-        if warmup is not None:
-            if warmup not in get_args(Warmup):
-                raise ValueError(f"{name}: {warmup!r} is not a supported type for warming up, valid types are {get_args(Warmup)}")
-            if warmup_iters < 1:
-                raise ValueError(f"{name}: warmup needs warmup_iters of at least 1, got {warmup_iters}")
-            if not 0 < warmup_ratio <= 1:
-                raise ValueError(f"{name}: warmup_ratio must lie above 0 and not above 1, got {warmup_ratio}")
-        self.by_epoch, self.warmup_ratio = by_epoch, warmup_ratio
-        self.warmup: Any = warmup
+        # Written by hand, because users' policies pass these to `super().__init__` by position.
+        self.by_epoch = by_epoch
+        self.warmup = warmup
+        self.warmup_iters = warmup_iters
+        self.warmup_ratio = warmup_ratio
         self.warmup_by_epoch = warmup_by_epoch
-        self.warmup_iters: Any = None if warmup_by_epoch else warmup_iters
-        self.warmup_epochs = warmup_iters if warmup_by_epoch else None
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.iterations_only and self.by_epoch:
+            raise parameter_error(self, "by_epoch", "must be False: this policy counts iterations")
+        if self.warmup is not None:
+            kinds = get_args(Warmup)
+            if self.warmup not in kinds:
+                raise parameter_error(self, "warmup", f"must be one of {', '.join(kinds)}")
+            check_warmup(self)
+        self.warmup_epochs: Any = None
+        if self.warmup_by_epoch:
+            self.warmup_epochs = self.warmup_iters
+            self.warmup_iters = None
 
     def before_train_epoch(self, runner: Any) -> None:
         if self.warmup_iters is None:
-            self.warmup_iters = self.warmup_epochs * len(runner.data_loader)  # type: ignore[operator]
+            self.warmup_iters = self.warmup_epochs * len(runner.data_loader)
         if self.by_epoch:
-            self._put(runner, self._regular(runner))
+            self.apply(runner, self.update_regular(runner))
 
     def before_train_iter(self, runner: Any) -> None:
-        warming = self.warmup is not None and runner.iter < self.warmup_iters
         if not self.by_epoch:
-            regular = self._regular(runner)
-            self._put(runner, self._warmed(runner.iter) if warming else regular)
-        elif warming:
-            self._put(runner, self._warmed(runner.iter))
-        elif self.warmup is not None and runner.iter == self.warmup_iters:
-            self._put(runner, self._kept())
+            self.update_regular(runner)
+        elif self.warmup is None or runner.iter > self.warmup_iters:
+            return
+        if self.warmup is not None and runner.iter < self.warmup_iters:
+            self.apply(runner, self.warmup_values(runner.iter))
+        else:
+            self.apply(runner, self.regular_values())
 
     def progress(self, runner: Any) -> int:
+        """Return the number of finished epochs or iterations."""
         return int(runner.epoch if self.by_epoch else runner.iter)
 
     def end(self, runner: Any) -> int:
-        return int(runner.max_epochs if self.by_epoch else runner.max_iters)
+        """Return the length of the schedule in epochs or iterations, 0 if it is not needed."""
+        length = runner.max_epochs if self.by_epoch else runner.max_iters
+        if length is None and self.needs_end:
+            raise parameter_error(self, "by_epoch", "does not fit the run, whose end is unknown")
+        return self.fit(int(length or 0))
 
-    def only_by_iteration(self, by_epoch: bool) -> bool:
-        if by_epoch:
-            raise ValueError(f"{type(self).__name__} goes by iteration only: leave by_epoch out, or say by_epoch=False")
-        return by_epoch
+    def factor(self, cur_iters: int) -> float:
+        """Return the factor of the warm-up at an iteration."""
+        return warmup_factor(self.warmup, cur_iters, self.warmup_iters, self.warmup_ratio)
 
-    def initial(self, runner: Any, name: str) -> Any:
-        """The initial value of each group, noted in the group where it is not yet."""
+    def initial_values(self, runner: Any) -> Any:
+        """Return the initial value of each group, and record it in the group."""
 
-        def of(group: dict[str, Any]) -> Any:
-            if name == "momentum" and "momentum" not in group and "betas" not in group:
-                raise ValueError(f"{type(self).__name__}: the optimizer has neither 'momentum' nor 'betas'")
-            return group.setdefault(self.key, group[name] if name in group else group["betas"][0])
+        def initial(group: dict[str, Any]) -> float:
+            if self.initial_key not in group:
+                group[self.initial_key] = self.current_value(group)
+            return float(group[self.initial_key])
 
-        return self.spread_by(runner, lambda optimizer, _: [of(group) for group in optimizer.param_groups])
+        return for_each_optimizer(
+            runner, lambda name, optimizer: [initial(group) for group in optimizer.param_groups]
+        )
 
-    def spread(self, runner: Any, given: Any) -> Any:
-        """One number, or one for each group, or a dict of either by optimizer, as values."""
+    def parameter_values(self, runner: Any, parameter: str) -> Any:
+        """Return the value of a parameter for each group; see `values_per_group`."""
+        return for_each_optimizer(
+            runner, lambda name, optimizer: values_per_group(self, parameter, name, optimizer)
+        )
 
-        def for_one(optimizer: Any, name: str) -> list[Any]:
-            value = given.get(name) if isinstance(given, dict) else given
-            values = list(value) if isinstance(value, (list, tuple)) else [value] * len(optimizer.param_groups)
-            if len(values) != len(optimizer.param_groups) or None in values:
-                raise ValueError(f"{type(self).__name__}: {given!r} does not fit {len(optimizer.param_groups)} parameter groups of {name}")
-            return values
+    # Each of the two families of updaters implements the following methods.
 
-        return self.spread_by(runner, for_one)
-
-    @staticmethod
-    def spread_by(runner: Any, function: Callable[[Any, str], list[Any]]) -> Any:
-        if isinstance(runner.optimizer, dict):
-            return {name: function(optimizer, name) for name, optimizer in runner.optimizer.items()}
-        return function(runner.optimizer, type(runner.optimizer).__name__)
-
-    @staticmethod
-    def each(function: Callable[[Any], Any], values: Any) -> Any:
-        if isinstance(values, dict):
-            return {name: [function(value) for value in some] for name, some in values.items()}
-        return [function(value) for value in values]
-
-    @staticmethod
-    def groups(runner: Any, values: Any) -> Iterator[tuple[dict[str, Any], Any]]:
-        """Each parameter group with its value."""
-        if isinstance(runner.optimizer, dict):
-            for name, optimizer in runner.optimizer.items():
-                yield from zip(optimizer.param_groups, values[name], strict=True)
-        else:
-            yield from zip(runner.optimizer.param_groups, values, strict=True)
-
-    def _regular(self, runner: Any) -> Any:
-        """The values without a warm-up, which are kept."""
+    def current_value(self, group: dict[str, Any]) -> float:
+        """Return the hyperparameter of a parameter group."""
         raise NotImplementedError
 
-    def _kept(self) -> Any:
+    def update_regular(self, runner: Any) -> Any:
+        """Compute, keep and return the values without a warm-up."""
         raise NotImplementedError
 
-    def _warmed(self, cur_iter: int) -> Any:
+    def regular_values(self) -> Any:
+        """Return the values without a warm-up that were computed last."""
         raise NotImplementedError
 
-    def _put(self, runner: Any, values: Any) -> None:
+    def warmup_values(self, cur_iters: int) -> Any:
+        """Return the values of an iteration of the warm-up."""
         raise NotImplementedError
+
+    def apply(self, runner: Any, values: Any) -> None:
+        """Set the hyperparameter of each parameter group."""
+        raise NotImplementedError
+
+
+def for_each_optimizer(runner: Any, function: Callable[[str, Any], list[Any]]) -> Any:
+    """Call a function with the name and object of each optimizer of a runner.
+
+    Return the result for a single optimizer, which has the name of its class, or a dict of results.
+    """
+    if isinstance(runner.optimizer, dict):
+        return {name: function(name, optimizer) for name, optimizer in runner.optimizer.items()}
+    return function(type(runner.optimizer).__name__, runner.optimizer)
+
+
+def map_values(function: Callable[[Any], Any], values: Any) -> Any:
+    """Apply a function to each value of a list, or of each list of a dict."""
+    if isinstance(values, dict):
+        return {name: map_values(function, group_values) for name, group_values in values.items()}
+    return [function(value) for value in values]
+
+
+def groups_with_values(runner: Any, values: Any) -> Iterator[tuple[dict[str, Any], Any]]:
+    """Yield each parameter group of a runner with its value."""
+    if isinstance(runner.optimizer, dict):
+        for name, optimizer in runner.optimizer.items():
+            yield from zip(optimizer.param_groups, values[name], strict=True)
+    else:
+        yield from zip(runner.optimizer.param_groups, values, strict=True)

@@ -1,4 +1,4 @@
-"""The same buffers on all processes."""
+"""Average buffers over all ranks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 
 @HOOKS.register_module()
 class SyncBuffersHook(Hook):
-    """After each epoch make the model's buffers (running means of BN) their mean over all processes."""
+    """Averages the model's buffers, such as running means of batch norm, after each epoch."""
 
     ranks = "collective"
 

@@ -1,14 +1,7 @@
-"""`mmengine.optim.scheduler`: all parameter schedulers."""
+"""The module `mmengine.optim.scheduler`: all parameter schedulers."""
 
 from hookline.compat.missing import not_covered
-from hookline.compat.mmengine.optim.scheduler.base import (
-    _ParamScheduler,
-)
-from hookline.compat.mmengine.optim.scheduler.long_schedulers import (
-    CosineRestartParamScheduler,
-    OneCycleParamScheduler,
-    ReduceOnPlateauParamScheduler,
-)
+from hookline.compat.mmengine.optim.scheduler.base import _ParamScheduler
 from hookline.compat.mmengine.optim.scheduler.lr_scheduler import (
     ConstantLR,
     CosineAnnealingLR,
@@ -35,11 +28,16 @@ from hookline.compat.mmengine.optim.scheduler.momentum_scheduler import (
 from hookline.compat.mmengine.optim.scheduler.param_scheduler import (
     ConstantParamScheduler,
     CosineAnnealingParamScheduler,
+    CosineRestartParamScheduler,
     ExponentialParamScheduler,
     LinearParamScheduler,
     MultiStepParamScheduler,
+    OneCycleParamScheduler,
     PolyParamScheduler,
     StepParamScheduler,
+)
+from hookline.compat.mmengine.optim.scheduler.plateau_scheduler import (
+    ReduceOnPlateauParamScheduler,
 )
 
 __all__ = [

@@ -1,16 +1,18 @@
-"""The schedulers of the learning rate."""
+"""MMEngine's schedulers of the learning rate."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hookline.compat.mmengine.optim.scheduler import long_schedulers
 from hookline.compat.mmengine.optim.scheduler import param_scheduler as schedulers
+from hookline.compat.mmengine.optim.scheduler.plateau_scheduler import (
+    ReduceOnPlateauParamScheduler,
+)
 from hookline.compat.mmengine.registry import PARAM_SCHEDULERS
 
 
 class LRSchedulerMixin:
-    """Makes a parameter scheduler one of the learning rate."""
+    """Schedule the parameter `lr`."""
 
     def __init__(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(optimizer, "lr", *args, **kwargs)  # type: ignore[call-arg]
@@ -25,7 +27,7 @@ class CosineAnnealingLR(LRSchedulerMixin, schedulers.CosineAnnealingParamSchedul
 
 
 @PARAM_SCHEDULERS.register_module()
-class CosineRestartLR(LRSchedulerMixin, long_schedulers.CosineRestartParamScheduler): ...
+class CosineRestartLR(LRSchedulerMixin, schedulers.CosineRestartParamScheduler): ...
 
 
 @PARAM_SCHEDULERS.register_module()
@@ -41,7 +43,7 @@ class MultiStepLR(LRSchedulerMixin, schedulers.MultiStepParamScheduler): ...
 
 
 @PARAM_SCHEDULERS.register_module()
-class OneCycleLR(LRSchedulerMixin, long_schedulers.OneCycleParamScheduler): ...
+class OneCycleLR(LRSchedulerMixin, schedulers.OneCycleParamScheduler): ...
 
 
 @PARAM_SCHEDULERS.register_module()
@@ -49,22 +51,8 @@ class PolyLR(LRSchedulerMixin, schedulers.PolyParamScheduler): ...
 
 
 @PARAM_SCHEDULERS.register_module()
-class ReduceOnPlateauLR(LRSchedulerMixin, long_schedulers.ReduceOnPlateauParamScheduler): ...
+class ReduceOnPlateauLR(LRSchedulerMixin, ReduceOnPlateauParamScheduler): ...
 
 
 @PARAM_SCHEDULERS.register_module()
 class StepLR(LRSchedulerMixin, schedulers.StepParamScheduler): ...
-
-
-__all__ = [
-    "ConstantLR",
-    "CosineAnnealingLR",
-    "CosineRestartLR",
-    "ExponentialLR",
-    "LinearLR",
-    "MultiStepLR",
-    "OneCycleLR",
-    "PolyLR",
-    "ReduceOnPlateauLR",
-    "StepLR",
-]

@@ -1,16 +1,18 @@
-"""The schedulers of the momentum; of Adam and its kin they change the first beta."""
+"""MMEngine's schedulers of the momentum, which is the first beta of Adam and its variants."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hookline.compat.mmengine.optim.scheduler import long_schedulers
 from hookline.compat.mmengine.optim.scheduler import param_scheduler as schedulers
+from hookline.compat.mmengine.optim.scheduler.plateau_scheduler import (
+    ReduceOnPlateauParamScheduler,
+)
 from hookline.compat.mmengine.registry import PARAM_SCHEDULERS
 
 
 class MomentumSchedulerMixin:
-    """Makes a parameter scheduler one of the momentum."""
+    """Schedule the parameter `momentum`, or the first of `betas`."""
 
     def __init__(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         self.use_betas = "momentum" not in optimizer.defaults and "betas" in optimizer.defaults
@@ -37,7 +39,7 @@ class CosineAnnealingMomentum(MomentumSchedulerMixin, schedulers.CosineAnnealing
 
 
 @PARAM_SCHEDULERS.register_module()
-class CosineRestartMomentum(MomentumSchedulerMixin, long_schedulers.CosineRestartParamScheduler): ...
+class CosineRestartMomentum(MomentumSchedulerMixin, schedulers.CosineRestartParamScheduler): ...
 
 
 @PARAM_SCHEDULERS.register_module()
@@ -57,21 +59,8 @@ class PolyMomentum(MomentumSchedulerMixin, schedulers.PolyParamScheduler): ...
 
 
 @PARAM_SCHEDULERS.register_module()
-class ReduceOnPlateauMomentum(MomentumSchedulerMixin, long_schedulers.ReduceOnPlateauParamScheduler): ...
+class ReduceOnPlateauMomentum(MomentumSchedulerMixin, ReduceOnPlateauParamScheduler): ...
 
 
 @PARAM_SCHEDULERS.register_module()
 class StepMomentum(MomentumSchedulerMixin, schedulers.StepParamScheduler): ...
-
-
-__all__ = [
-    "ConstantMomentum",
-    "CosineAnnealingMomentum",
-    "CosineRestartMomentum",
-    "ExponentialMomentum",
-    "LinearMomentum",
-    "MultiStepMomentum",
-    "PolyMomentum",
-    "ReduceOnPlateauMomentum",
-    "StepMomentum",
-]

@@ -1,1 +1,1 @@
-"""Hooks, events, timers and what they need, by Pet's module names."""
+"""Hooks, events, timers and helpers, in modules with Pet's names."""

@@ -1,4 +1,4 @@
-"""Who else works on the run."""
+"""Rank, world size and barrier of the job."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def is_main_process() -> bool:
 
 
 def synchronize() -> None:
-    """Wait for all processes."""
-    if current_world().size > 1:
-        current_world().barrier()
+    """Wait for all ranks."""
+    world = current_world()
+    if world.size > 1:
+        world.barrier()

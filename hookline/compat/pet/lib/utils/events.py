@@ -1,10 +1,9 @@
-"""Pet's event storage, on top of Hookline's, and the writers that read from it."""
+"""Pet's event storage, built on Hookline's, and its writers."""
 
 from __future__ import annotations
 
 import json
 import statistics
-from collections import deque
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from datetime import timedelta
@@ -15,67 +14,75 @@ import torch
 
 from hookline import events
 from hookline.compat.pet.lib.utils.misc import logging_rank
+from hookline.events.series import Series
 
-KEPT = 10_000  # values of each scalar, at most
+MAX_KEPT = 10_000  # values of each scalar
 
 _current: ContextVar[EventStorage | None] = ContextVar("pet_event_storage", default=None)
 
 
 def get_event_storage() -> EventStorage:
-    """The storage of the innermost `with EventStorage()`, which writers read; an error outside of one."""
+    """Return the storage of the innermost `with EventStorage()`, which writers read."""
     storage = _current.get()
-    assert storage is not None, "get_event_storage() has to be called inside a 'with EventStorage(...)' context!"
+    assert storage is not None, (
+        "get_event_storage() has to be called inside a 'with EventStorage(...)' context!"
+    )
     return storage
 
 
 class HistoryBuffer:
-    """The values of one scalar."""
+    """The values of one scalar, kept in a series of Hookline's events."""
 
     def __init__(self) -> None:
-        self._data: deque[tuple[float, int]] = deque(maxlen=KEPT)
-        self._total, self._count = 0.0, 0
+        self._series = Series(smoothed=True, window=MAX_KEPT, running={"global": [0.0, 0, 0]})
 
     def update(self, value: float, iteration: int) -> None:
-        self._data.append((value, iteration))
-        self._total += value
-        self._count += 1
+        self._series.append(value, (iteration, 0, 0.0))
 
     def latest(self) -> float:
-        return self._data[-1][0]
+        return self._series.window[-1]
 
     def median(self, window_size: int) -> float:
-        return statistics.median(self._last(window_size))
+        return statistics.median(self._series.last(window_size))
 
     def avg(self, window_size: int) -> float:
-        return statistics.fmean(self._last(window_size))
+        return self._series.mean(window_size)
 
     def global_avg(self) -> float:
-        """The mean of all values, also of those that are not kept any more."""
-        return self._total / self._count
+        """Return the mean of all values, including those that are no longer kept."""
+        return self._series.running_mean("global")
 
     def values(self) -> list[tuple[float, int]]:
-        """The kept values, each with its iteration."""
-        return list(self._data)
-
-    def _last(self, window_size: int) -> list[float]:
-        return [value for value, _ in list(self._data)[-window_size:]]
+        """Return the kept values, each with its iteration."""
+        return [(scalar.value, scalar.iter) for scalar in self._series.history()]
 
 
 class EventStorage:
-    """Scalars of a run. In a `with` block it is the one that writers read; `step()` goes on to the next iteration.
+    """The scalars of a run. Inside a `with` block, writers read from it.
 
-    Each is recorded in `events` too: a Hookline runner's, or an own one.
+    Args:
+        start_iter: The first iteration; `step()` counts the next one.
+        log_period: The number of iterations between two writes.
+        events_of_a_run: The events of a Hookline run, in which scalars are recorded too. None for
+            a new store.
     """
 
-    def __init__(self, start_iter: int = 0, log_period: int = 20, events_of_a_run: events.EventStorage | None = None) -> None:
-        self.iter, self.epoch, self.log_period = start_iter, 0, log_period
+    def __init__(
+        self,
+        start_iter: int = 0,
+        log_period: int = 20,
+        events_of_a_run: events.EventStorage | None = None,
+    ) -> None:
+        self.iter = start_iter
+        self.epoch = 0
+        self.log_period = log_period
         self.events = events_of_a_run if events_of_a_run is not None else events.EventStorage(self)
         self._history: dict[str, HistoryBuffer] = {}
         self._hints: dict[str, bool] = {}
         self._tokens: list[Token[EventStorage | None]] = []
 
     def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
-        """Record a number; without the hint writers show its last value instead of a median."""
+        """Record a number. Without the hint, writers show its last value instead of a median."""
         known = self._hints.setdefault(name, smoothing_hint)
         assert known == smoothing_hint, f"Scalar {name} was put with a different smoothing_hint!"
         number = float(value)
@@ -104,8 +111,11 @@ class EventStorage:
         return {name: buffer.latest() for name, buffer in self._history.items()}
 
     def latest_with_smoothing_hint(self, window_size: int = 20) -> dict[str, float]:
-        """The median over a window of each scalar that is smoothed, the last value of the others."""
-        return {name: buffer.median(window_size) if self._hints[name] else buffer.latest() for name, buffer in self._history.items()}
+        """Return the median over a window for smoothed scalars, and the last value of others."""
+        shown = {}
+        for name, buffer in self._history.items():
+            shown[name] = buffer.median(window_size) if self._hints[name] else buffer.latest()
+        return shown
 
     def step(self) -> None:
         self.iter += 1
@@ -119,7 +129,7 @@ class EventStorage:
 
 
 class EventWriter:
-    """Takes what `get_event_storage()` has, each time it is told to."""
+    """The base of writers, which read from `get_event_storage()`."""
 
     def write(self, **kwargs: Any) -> None:
         raise NotImplementedError
@@ -128,35 +138,53 @@ class EventWriter:
 
 
 class CommonMetricPrinter(EventWriter):
-    """Logs iteration (and epoch), ETA, losses, times, learning rate and memory in a line."""
+    """Log iteration, epoch, ETA, losses, times, learning rate and memory in one line."""
 
     def __init__(self, yaml: str = "", max_iter: int | None = None, window_size: int = 20) -> None:
-        self.yaml, self.max_iter, self.window_size = yaml, max_iter, window_size
+        self.yaml = yaml
+        self.max_iter = max_iter
+        self.window_size = window_size
 
     def write(self, epoch: int | None = None, max_epoch: int | None = None, **kwargs: Any) -> None:
         storage = get_event_storage()
         shown = storage.latest_with_smoothing_hint(self.window_size)
-        iteration = storage.iter if epoch is None or not self.max_iter else storage.iter % self.max_iter
-        place = f"[iter: {iteration + 1}/{self.max_iter or '?'}]"
-        place = f"[epoch: {epoch}/{max_epoch or '?'}]{place}" if epoch is not None else place
-        parts = [f"[{self.yaml}]" if self.yaml else "", "[Training]", place]
+        iteration = storage.iter
+        if epoch is not None and self.max_iter:
+            iteration %= self.max_iter
+        parts = ["[Training]"]
+        if self.yaml:
+            parts.insert(0, f"[{self.yaml}]")
+        if epoch is not None:
+            parts.append(f"[epoch: {epoch}/{max_epoch or '?'}]")
+        parts.append(f"[iter: {iteration + 1}/{self.max_iter or '?'}]")
         if "time" in shown and self.max_iter:
-            left = self.max_iter - iteration - 1 + (((max_epoch or epoch) - epoch) * self.max_iter if epoch is not None else 0)
-            parts.append(f"[eta: {timedelta(seconds=int(storage.history('time').global_avg() * left))}]")
+            remaining = self.max_iter - iteration - 1
+            if epoch is not None:
+                remaining += ((max_epoch or epoch) - epoch) * self.max_iter
+            seconds = int(storage.history("time").global_avg() * remaining)
+            parts.append(f"[eta: {timedelta(seconds=seconds)}]")
         losses = {name: value for name, value in shown.items() if "loss" in name}
-        others = {name: value for name, value in shown.items() if "loss" not in name and name not in ("lr", "epoch")}
-        parts += [f"[{', '.join(f'{name}: {value:.4f}' for name, value in some.items())}]" for some in (losses, others) if some]
-        parts.append(f"[lr: {shown['lr']:.6f}]" if "lr" in shown else "")
+        others = {}
+        for name, value in shown.items():
+            if name not in losses and name not in ("lr", "epoch"):
+                others[name] = value
+        for scalars in (losses, others):
+            if scalars:
+                text = ", ".join(f"{name}: {value:.4f}" for name, value in scalars.items())
+                parts.append(f"[{text}]")
+        if "lr" in shown:
+            parts.append(f"[lr: {shown['lr']:.6f}]")
         if torch.cuda.is_available():
             parts.append(f"[max_mem: {torch.cuda.max_memory_allocated() / 2**20:.0f}M]")
         logging_rank("".join(parts))
 
 
 class JSONWriter(EventWriter):
-    """Appends `{"iteration": …, "total_loss": …}` to a file, a line each time."""
+    """Append a line `{"iteration": …, "total_loss": …}` to a file at each write."""
 
     def __init__(self, json_file: str | Path, window_size: int = 20) -> None:
-        self._file, self._window_size = open(json_file, "a", encoding="utf-8"), window_size  # noqa: SIM115  # until `close`
+        self._file = open(json_file, "a", encoding="utf-8")  # noqa: SIM115  # `close` closes it.
+        self._window_size = window_size
 
     def write(self, **kwargs: Any) -> None:
         storage = get_event_storage()
@@ -169,12 +197,13 @@ class JSONWriter(EventWriter):
 
 
 class TensorboardXWriter(EventWriter):
-    """Writes the scalars to event files for TensorBoard."""
+    """Write the scalars to event files of TensorBoard."""
 
     def __init__(self, log_dir: str | Path, window_size: int = 20, **kwargs: Any) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._window_size, self._writer = window_size, SummaryWriter(str(log_dir), **kwargs)
+        self._window_size = window_size
+        self._writer = SummaryWriter(str(log_dir), **kwargs)
 
     def write(self, **kwargs: Any) -> None:
         storage = get_event_storage()

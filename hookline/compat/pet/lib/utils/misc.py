@@ -1,4 +1,4 @@
-"""What is told."""
+"""Logging on rank 0."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ logger = logging.getLogger("hookline.pet")
 
 
 def logging_rank(*parts: object, **kwargs: object) -> None:
-    """Log on the main process; the keywords with which Pet says which process that is are not needed."""
+    """Log on rank 0; the keywords with which Pet passes the rank are ignored."""
     if is_main_process():
         logger.info(" ".join(str(part) for part in parts))

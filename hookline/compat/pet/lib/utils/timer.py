@@ -1,39 +1,46 @@
-"""A stopwatch that also adds up times between `tic` and `toc`."""
+"""A stopwatch that can pause and also measures the time between `tic` and `toc`."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
-from hookline.hooks import test_timer_hook
+from hookline.hooks import test_hook
 
 
-class Timer(test_timer_hook.Timer):
-    """Runs from its making (`seconds`, `pause`, `resume`, `reset`), and besides that measures calls (`tic`, `toc`, `average_time`)."""
+class Timer(test_hook.Timer):
+    """A stopwatch that runs from its creation and can pause.
 
-    def __init__(self) -> None:
-        super().__init__()
+    `seconds`, `pause`, `resume` and `reset` are those of the stopwatch; `tic`, `toc` and
+    `average_time` measure single calls.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        super().__init__(clock=clock)
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Start again from zero."""
         super().reset()
-        self._begun, self._paused_at, self._paused = time.perf_counter(), None, 0.0  # type: float, float | None, float
+        self._begun = self.clock()
+        self._paused_at: float | None = None
+        self._paused = 0.0
 
     def pause(self) -> None:
         if self._paused_at is not None:
             raise ValueError("Trying to pause a Timer that is already paused!")
-        self._paused_at = time.perf_counter()
+        self._paused_at = self.clock()
 
     def resume(self) -> None:
         if self._paused_at is None:
             raise ValueError("Trying to resume a Timer that is not paused!")
-        self._paused += time.perf_counter() - self._paused_at
+        self._paused += self.clock() - self._paused_at
         self._paused_at = None
 
     def is_paused(self) -> bool:
         return self._paused_at is not None
 
     def seconds(self) -> float:
-        """How long it has run, without its pauses."""
-        end = time.perf_counter() if self._paused_at is None else self._paused_at
+        """Return how long it has run, without its pauses."""
+        end = self.clock() if self._paused_at is None else self._paused_at
         return end - self._begun - self._paused

@@ -1,4 +1,4 @@
-"""Loggers."""
+"""Hooks that log the values of a run."""
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmcv.runner.hooks.logger.base import LoggerHook
@@ -23,4 +23,6 @@ __all__ = [
     "WandbLoggerHook",
 ]
 
-__getattr__ = not_covered(__name__, __all__, dict.fromkeys(("PaviLoggerHook", "SegmindLoggerHook"), "use WandbLoggerHook"))
+__getattr__ = not_covered(
+    __name__, __all__, dict.fromkeys(("PaviLoggerHook", "SegmindLoggerHook"), "use WandbLoggerHook")
+)

@@ -1,4 +1,4 @@
-"""The base of all loggers: when to log, and what."""
+"""The base class of loggers: which values are logged, and when."""
 
 from __future__ import annotations
 
@@ -12,14 +12,26 @@ from hookline.compat.mmcv.runner.hooks.hook import Hook
 
 
 class LoggerHook(Hook):
-    """Every `interval` iterations average what is in the log buffer and `log` it; evaluations are logged as they come.
+    """Averages and logs the log buffer at an interval, and logs the results of evaluations.
 
-    With `by_epoch` iterations are counted within the epoch. `ignore_last` leaves out an epoch's rest after its last whole
-    interval. The last of a runner's loggers clears the buffer's output (`reset_flag`).
+    Args:
+        interval: The number of iterations between two logs.
+        ignore_last: Do not log the iterations of an epoch after its last whole interval.
+        reset_flag: Clear the output of the buffer after logging; set for the last logger.
+        by_epoch: Count iterations within the epoch.
     """
 
-    def __init__(self, interval: int = 10, ignore_last: bool = True, reset_flag: bool = False, by_epoch: bool = True) -> None:
-        self.interval, self.ignore_last, self.reset_flag, self.by_epoch = interval, ignore_last, reset_flag, by_epoch
+    def __init__(
+        self,
+        interval: int = 10,
+        ignore_last: bool = True,
+        reset_flag: bool = False,
+        by_epoch: bool = True,
+    ) -> None:
+        self.interval = interval
+        self.ignore_last = ignore_last
+        self.reset_flag = reset_flag
+        self.by_epoch = by_epoch
 
     def log(self, runner: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no 'log'")
@@ -33,18 +45,21 @@ class LoggerHook(Hook):
         return include_torch and isinstance(val, torch.Tensor) and val.numel() == 1
 
     def get_mode(self, runner: Any) -> str:
-        """`train` or `val`; what has no `time` was not measured in training."""
+        """Return `train` or `val`; values without a `time` do not come from training."""
         if runner.mode not in ("train", "val"):
             raise ValueError(f"runner mode should be 'train' or 'val', but got {runner.mode}")
-        return "train" if runner.mode == "train" and "time" in runner.log_buffer.output else "val"
+        is_training = runner.mode == "train" and "time" in runner.log_buffer.output
+        return "train" if is_training else "val"
 
     def get_epoch(self, runner: Any) -> int:
-        """Counted from 1; a validation of the workflow comes when the epoch is counted already."""
+        """Return the epoch from 1. A validation of the workflow runs after it is counted."""
         return int(runner.epoch + 1 if runner.mode == "train" else runner.epoch)
 
     def get_iter(self, runner: Any, inner_iter: bool = False) -> int:
-        """Counted from 1."""
-        return int(runner.inner_iter + 1 if self.by_epoch and inner_iter else runner.iter + 1)
+        """Return the iteration from 1."""
+        if self.by_epoch and inner_iter:
+            return int(runner.inner_iter + 1)
+        return int(runner.iter + 1)
 
     def get_lr_tags(self, runner: Any) -> dict[str, float]:
         return _first_of_each("learning_rate", runner.current_lr())
@@ -60,12 +75,17 @@ class LoggerHook(Hook):
         add_mode: bool = True,
         tags_to_skip: tuple[str, ...] = ("time", "data_time"),
     ) -> dict[str, Any]:
-        """What is in the buffer's output as `train/loss`, with the learning rate and momentum."""
+        """Return the output of the buffer as `train/loss`, the learning rate and the momentum."""
         tags: dict[str, Any] = {}
         for name, value in runner.log_buffer.output.items():
-            if name in tags_to_skip or (self.is_scalar(value) and not allow_scalar) or (isinstance(value, str) and not allow_text):
+            if name in tags_to_skip:
                 continue
-            tags[f"{self.get_mode(runner)}/{name}" if add_mode else name] = value
+            if self.is_scalar(value) and not allow_scalar:
+                continue
+            if isinstance(value, str) and not allow_text:
+                continue
+            tag = f"{self.get_mode(runner)}/{name}" if add_mode else name
+            tags[tag] = value
         return {**tags, **self.get_lr_tags(runner), **self.get_momentum_tags(runner)}
 
     def before_run(self, runner: Any) -> None:
@@ -78,8 +98,11 @@ class LoggerHook(Hook):
         runner.log_buffer.clear()
 
     def after_train_iter(self, runner: Any) -> None:
-        due = self.every_n_inner_iters if self.by_epoch else self.every_n_iters
-        if due(runner, self.interval) or (not self.ignore_last and self.end_of_epoch(runner)):
+        if self.by_epoch:
+            is_due = self.every_n_inner_iters(runner, self.interval)
+        else:
+            is_due = self.every_n_iters(runner, self.interval)
+        if is_due or (not self.ignore_last and self.end_of_epoch(runner)):
             runner.log_buffer.average(self.interval)
         self._log_if_ready(runner)
 

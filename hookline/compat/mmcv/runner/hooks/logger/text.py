@@ -1,4 +1,4 @@
-"""Lines for people, JSON lines for programs."""
+"""Log lines of text, and JSON lines."""
 
 from __future__ import annotations
 
@@ -16,13 +16,19 @@ from hookline.compat.mmcv.runner.hooks.hook import HOOKS
 from hookline.compat.mmcv.runner.hooks.logger.base import LoggerHook
 from hookline.compat.mmcv.utils.misc import scandir
 
+# Values that a line shows elsewhere, or not at all.
+NOT_ITEMS = frozenset({"mode", "Epoch", "iter", "lr", "time", "data_time", "memory", "epoch"})
+
 
 @HOOKS.register_module()
 class TextLoggerHook(LoggerHook):
-    """Log to the runner's logger and to `<timestamp>.log.json` in the work directory.
+    """Logs to the runner's logger and to `<timestamp>.log.json` in the work directory.
 
-    When the run is over, files that end in one of `out_suffix` are copied to `out_dir/<name of the work directory>`, and
-    removed from the work directory unless `keep_local`. Every `interval_exp_name` iterations the experiment is named.
+    Args:
+        interval_exp_name: The number of iterations between two lines with the experiment's name.
+        out_dir: Files are copied to `out_dir/<name of the work directory>` after the run.
+        out_suffix: The endings of the files to copy.
+        keep_local: Keep the copied files in the work directory too.
     """
 
     def __init__(
@@ -39,9 +45,14 @@ class TextLoggerHook(LoggerHook):
     ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
         if file_client_args and file_client_args.get("backend") not in (None, "disk"):
-            raise ValueError(f"TextLoggerHook: only files on a disk are covered, got file_client_args={file_client_args}")
+            raise ValueError(
+                "TextLoggerHook: only files on a disk are covered, got "
+                f"file_client_args={file_client_args}"
+            )
         self.time_sec_tot = 0.0
-        self.interval_exp_name, self.out_dir, self.keep_local = interval_exp_name, out_dir, keep_local
+        self.interval_exp_name = interval_exp_name
+        self.out_dir = out_dir
+        self.keep_local = keep_local
         self.out_suffix = (out_suffix,) if isinstance(out_suffix, str) else tuple(out_suffix)
         self.json_log_path: Path | None = None
 
@@ -57,12 +68,17 @@ class TextLoggerHook(LoggerHook):
 
     def log(self, runner: Any) -> OrderedDict[str, Any]:  # type: ignore[override]
         rates = runner.current_lr()
-        log_dict: OrderedDict[str, Any] = OrderedDict(
-            mode=self.get_mode(runner),
-            epoch=self.get_epoch(runner),
-            iter=runner.log_buffer.output.pop("eval_iter_num", self.get_iter(runner, inner_iter=True)),  # of an evaluation: its length
-            lr={name: rate[0] for name, rate in rates.items()} if isinstance(rates, dict) else rates[0],
-        )
+        if isinstance(rates, dict):
+            rates = {name: rate[0] for name, rate in rates.items()}
+        else:
+            rates = rates[0]
+        log_dict: OrderedDict[str, Any] = OrderedDict()
+        log_dict["mode"] = self.get_mode(runner)
+        log_dict["epoch"] = self.get_epoch(runner)
+        log_dict["iter"] = self.get_iter(runner, inner_iter=True)
+        if "eval_iter_num" in runner.log_buffer.output:  # the length of an evaluation
+            log_dict["iter"] = runner.log_buffer.output.pop("eval_iter_num")
+        log_dict["lr"] = rates
         if "time" in runner.log_buffer.output and torch.cuda.is_available():
             log_dict["memory"] = self._get_max_memory(runner)
         log_dict.update(runner.log_buffer.output)
@@ -75,7 +91,8 @@ class TextLoggerHook(LoggerHook):
             return
         target = Path(self.out_dir)
         for name in scandir(runner.work_dir, self.out_suffix, True):
-            source, copy = Path(runner.work_dir) / name, target / name
+            source = Path(runner.work_dir) / name
+            copy = target / name
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, copy)
             runner.logger.info("The file %s has been uploaded to %s.", source, copy)
@@ -83,24 +100,30 @@ class TextLoggerHook(LoggerHook):
                 source.unlink()
 
     def _log_info(self, log_dict: dict[str, Any], runner: Any) -> None:
-        if runner.meta is not None and "exp_name" in runner.meta and (
-            self.every_n_iters(runner, self.interval_exp_name) or (self.by_epoch and self.end_of_epoch(runner))
-        ):  # fmt: skip
-            runner.logger.info("Exp name: %s", runner.meta["exp_name"])
-        train = log_dict["mode"] == "train"
-        text = f"Epoch [{log_dict['epoch']}][{log_dict['iter']}/{len(runner.data_loader)}]\t" if self.by_epoch else (
-            f"Iter [{log_dict['iter']}/{runner.max_iters}]\t")  # fmt: skip
-        if not train:
-            count = log_dict["iter"]
-            text = f"Epoch(val) [{log_dict['epoch']}][{count}]\t" if self.by_epoch else f"Iter(val) [{count}]\t"
-        else:
-            rates = log_dict["lr"] if isinstance(log_dict["lr"], dict) else {"": log_dict["lr"]}
-            text += " ".join(f"lr{f'_{name}' if name else ''}: {rate:.3e}" for name, rate in rates.items()) + ", "
-            text += self._times(log_dict, runner)
-        skipped = {"mode", "Epoch", "iter", "lr", "time", "data_time", "memory", "epoch"}
-        items = [f"{name}: {value:.4f}" if isinstance(value, float) else f"{name}: {value}"
-                 for name, value in log_dict.items() if name not in skipped]  # fmt: skip
+        if runner.meta is not None and "exp_name" in runner.meta:
+            ends_epoch = self.by_epoch and self.end_of_epoch(runner)
+            if ends_epoch or self.every_n_iters(runner, self.interval_exp_name):
+                runner.logger.info("Exp name: %s", runner.meta["exp_name"])
+        text = self._position(log_dict, runner)
+        if log_dict["mode"] == "train":
+            text += f"{_format_rates(log_dict['lr'])}, {self._times(log_dict, runner)}"
+        items = []
+        for name, value in log_dict.items():
+            if name not in NOT_ITEMS:
+                number = f"{value:.4f}" if isinstance(value, float) else value
+                items.append(f"{name}: {number}")
         runner.logger.info(text + ", ".join(items))
+
+    def _position(self, log_dict: dict[str, Any], runner: Any) -> str:
+        """Return the beginning of a line: the epoch and the iteration."""
+        count = log_dict["iter"]
+        if log_dict["mode"] != "train":
+            if self.by_epoch:
+                return f"Epoch(val) [{log_dict['epoch']}][{count}]\t"
+            return f"Iter(val) [{count}]\t"
+        if self.by_epoch:
+            return f"Epoch [{log_dict['epoch']}][{count}/{len(runner.data_loader)}]\t"
+        return f"Iter [{count}/{runner.max_iters}]\t"
 
     def _times(self, log_dict: dict[str, Any], runner: Any) -> str:
         if "time" not in log_dict:
@@ -108,8 +131,11 @@ class TextLoggerHook(LoggerHook):
         self.time_sec_tot += log_dict["time"] * self.interval
         average = self.time_sec_tot / (runner.iter - self.start_iter + 1)
         eta = datetime.timedelta(seconds=int(average * (runner.max_iters - runner.iter - 1)))
-        text = f"eta: {eta}, time: {log_dict['time']:.3f}, data_time: {log_dict.get('data_time', 0.0):.3f}, "
-        return text + (f"memory: {log_dict['memory']}, " if "memory" in log_dict else "")
+        data_time = log_dict.get("data_time", 0.0)
+        text = f"eta: {eta}, time: {log_dict['time']:.3f}, data_time: {data_time:.3f}, "
+        if "memory" in log_dict:
+            text += f"memory: {log_dict['memory']}, "
+        return text
 
     def _get_max_memory(self, runner: Any) -> int:
         return int(torch.cuda.max_memory_allocated(runner.device) / 2**20)
@@ -126,4 +152,13 @@ class TextLoggerHook(LoggerHook):
             return [self._round_float(item) for item in items]
         if isinstance(items, torch.Tensor):
             return items.tolist()
-        return round(float(items), 5) if isinstance(items, float) or hasattr(items, "dtype") else items
+        if isinstance(items, float) or hasattr(items, "dtype"):
+            return round(float(items), 5)
+        return items
+
+
+def _format_rates(rates: Any) -> str:
+    """Return the learning rates as text, by name if there are several optimizers."""
+    if not isinstance(rates, dict):
+        return f"lr: {rates:.3e}"
+    return " ".join(f"lr_{name}: {rate:.3e}" for name, rate in rates.items())

@@ -1,4 +1,7 @@
-"""Loggers that hand the scalars to a tracker, by Hookline's own writers: what cannot be delivered waits on disk."""
+"""Loggers that send scalars to a tracker, through Hookline's writers.
+
+Scalars that cannot be delivered are kept on disk.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from hookline.secrets import mask_secrets
 
 
 class TrackerLoggerHook(LoggerHook):
-    """A logger whose `open_writer(runner)` opens the tracker."""
+    """The base class of these loggers; subclasses implement `open_writer`."""
 
     module: ClassVar[str]
     extra: ClassVar[str]
@@ -27,25 +30,34 @@ class TrackerLoggerHook(LoggerHook):
     _delivery: Delivery | None = None
 
     def open_writer(self, runner: Any) -> Writer:
+        """Return a writer for the tracker."""
         raise NotImplementedError
 
     def before_run(self, runner: Any) -> None:
         super().before_run(runner)
-        check_installed(self.module, self.extra)  # told now, not when the first batch is through
+        check_installed(self.module, self.extra)  # fail before the first batch
         if runner.work_dir is None:
-            raise ValueError(f"{type(self).__name__}: the runner has no work_dir to keep records in")
+            raise ValueError(
+                f"{type(self).__name__}: the runner has no work_dir to keep records in"
+            )
 
     def before_train_epoch(self, runner: Any) -> None:
         super().before_train_epoch(runner)
         self._open(runner)
 
     def log(self, runner: Any) -> None:
-        tags = {name: float(value) for name, value in self.get_loggable_tags(runner).items() if self.is_scalar(value)}
-        self._open(runner).write_scalars("train", tags, iter=self.get_iter(runner), epoch=self.get_epoch(runner))
+        scalars = {}
+        for name, value in self.get_loggable_tags(runner).items():
+            if self.is_scalar(value):
+                scalars[name] = float(value)
+        self._open(runner).write_scalars(
+            "train", scalars, iter=self.get_iter(runner), epoch=self.get_epoch(runner)
+        )
 
     def cleanup(self, runner: Any) -> None:
-        if self._delivery is not None:
-            delivery, self._delivery = self._delivery, None
+        delivery = self._delivery
+        if delivery is not None:
+            self._delivery = None
             delivery.failed = runner.exception is not None
             delivery.close()
 
@@ -56,45 +68,71 @@ class TrackerLoggerHook(LoggerHook):
         self.run_id = state["run_id"]
 
     def _open(self, runner: Any) -> Delivery:
-        """The way to the tracker; opened when the run knows whether it is a new one."""
-        if self._delivery is None:
-            fresh = not self.run_id
-            self.run_id = self.run_id or uuid.uuid4().hex
-            backlog = Backlog(Path(runner.work_dir) / f"{self.name}.undelivered.jsonl", self.run_id)
-            self._delivery = Delivery(self.name, lambda: self.open_writer(runner), backlog, slow=self.slow)
-            self._delivery.start(fresh=fresh, iteration=runner.iter)
-            if runner.meta:
-                self._delivery.write_config(mask_secrets({key: value for key, value in runner.meta.items() if key != "hook_msgs"}))
-        return self._delivery
+        """Return the connection to the tracker.
+
+        The first call opens it, once the run is known to be a new or a resumed one.
+        """
+        if self._delivery is not None:
+            return self._delivery
+        fresh = not self.run_id
+        self.run_id = self.run_id or uuid.uuid4().hex
+        backlog = Backlog(Path(runner.work_dir) / f"{self.name}.undelivered.jsonl", self.run_id)
+        delivery = Delivery(self.name, lambda: self.open_writer(runner), backlog, slow=self.slow)
+        self._delivery = delivery
+        delivery.start(fresh=fresh, iteration=runner.iter)
+        if runner.meta:
+            config = {key: value for key, value in runner.meta.items() if key != "hook_msgs"}
+            delivery.write_config(mask_secrets(config))
+        return delivery
 
 
 @HOOKS.register_module()
 class TensorboardLoggerHook(TrackerLoggerHook):
-    """Write event files for TensorBoard to `log_dir`, `tf_logs` in the work directory if none is given."""
+    """Writes event files for TensorBoard to `log_dir`, or to `tf_logs` in the work directory."""
 
-    module, extra = "tensorboard", "tensorboard"
+    module = "tensorboard"
+    extra = "tensorboard"
 
-    def __init__(self, log_dir: str | None = None, interval: int = 10, ignore_last: bool = True, reset_flag: bool = False,
-                 by_epoch: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self,
+        log_dir: str | None = None,
+        interval: int = 10,
+        ignore_last: bool = True,
+        reset_flag: bool = False,
+        by_epoch: bool = True,
+    ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
         self.log_dir = log_dir
 
     def open_writer(self, runner: Any) -> Writer:
         from hookline.events.tensorboard import TensorBoardWriter
 
-        return TensorBoardWriter(Path(self.log_dir) if self.log_dir else Path(runner.work_dir) / "tf_logs")
+        return TensorBoardWriter(Path(self.log_dir or Path(runner.work_dir) / "tf_logs"))
 
 
 @HOOKS.register_module()
 class NeptuneLoggerHook(TrackerLoggerHook):
-    """Record the run offline in `neptune` in the work directory, for Neptune's service has ended; `init_kwargs` go to `init_run`."""
+    """Records the run offline in `neptune` in the work directory: Neptune's service has ended.
 
-    module, extra = "neptune", "neptune"
+    Args:
+        init_kwargs: Arguments of `neptune.init_run`.
+    """
 
-    def __init__(self, init_kwargs: dict[str, Any] | None = None, interval: int = 10, ignore_last: bool = True, reset_flag: bool = True,
-                 with_step: bool = True, by_epoch: bool = True) -> None:  # fmt: skip
+    module = "neptune"
+    extra = "neptune"
+
+    def __init__(
+        self,
+        init_kwargs: dict[str, Any] | None = None,
+        interval: int = 10,
+        ignore_last: bool = True,
+        reset_flag: bool = True,
+        with_step: bool = True,
+        by_epoch: bool = True,
+    ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
-        self.init_kwargs, self.with_step = init_kwargs, with_step
+        self.init_kwargs = init_kwargs
+        self.with_step = with_step
 
     def open_writer(self, runner: Any) -> Writer:
         from hookline.events.neptune import NeptuneWriter
@@ -104,63 +142,116 @@ class NeptuneLoggerHook(TrackerLoggerHook):
 
 @HOOKS.register_module()
 class DvcliveLoggerHook(TrackerLoggerHook):
-    """Write DVCLive's files to `dvclive` in the work directory, or to the `dir` among the further arguments."""
+    """Writes DVCLive's files to `dir`, by default `dvclive` in the work directory."""
 
-    module, extra = "dvclive", "dvclive"
+    module = "dvclive"
+    extra = "dvclive"
 
-    def __init__(self, model_file: str | None = None, interval: int = 10, ignore_last: bool = True, reset_flag: bool = False,
-                 by_epoch: bool = True, dvclive: Any = None, **kwargs: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        model_file: str | None = None,
+        interval: int = 10,
+        ignore_last: bool = True,
+        reset_flag: bool = False,
+        by_epoch: bool = True,
+        dvclive: Any = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
-        if model_file is not None or dvclive is not None or set(kwargs) - {"dir", "save_dvc_exp", "report"}:
-            raise ValueError("DvcliveLoggerHook covers dir, save_dvc_exp and report; checkpoints are CheckpointHook's")
+        unknown = set(kwargs) - {"dir", "save_dvc_exp", "report"}
+        if model_file is not None or dvclive is not None or unknown:
+            raise ValueError(
+                "DvcliveLoggerHook covers dir, save_dvc_exp and report; "
+                "for checkpoints use CheckpointHook"
+            )
         self.options = kwargs
 
     def open_writer(self, runner: Any) -> Writer:
         from hookline.events.dvclive import DVCLiveWriter
 
         folder = Path(self.options.get("dir") or Path(runner.work_dir) / "dvclive")
-        return DVCLiveWriter(folder, runner.iter > 0, self.options.get("save_dvc_exp", False), self.options.get("report"))
+        return DVCLiveWriter(
+            folder,
+            runner.iter > 0,
+            self.options.get("save_dvc_exp", False),
+            self.options.get("report"),
+        )
 
 
 @HOOKS.register_module()
 class WandbLoggerHook(TrackerLoggerHook):
-    """Log to Weights & Biases, offline where there is no account; `init_kwargs` go to `wandb.init`."""
+    """Logs to Weights & Biases, offline if there is no account.
 
-    module, extra = "wandb", "wandb"
+    Args:
+        init_kwargs: Arguments of `wandb.init`.
+    """
 
-    def __init__(self, init_kwargs: dict[str, Any] | None = None, interval: int = 10, ignore_last: bool = True, reset_flag: bool = False,
-                 commit: bool = True, by_epoch: bool = True, with_step: bool = True) -> None:  # fmt: skip
+    module = "wandb"
+    extra = "wandb"
+
+    def __init__(
+        self,
+        init_kwargs: dict[str, Any] | None = None,
+        interval: int = 10,
+        ignore_last: bool = True,
+        reset_flag: bool = False,
+        commit: bool = True,
+        by_epoch: bool = True,
+        with_step: bool = True,
+    ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
-        self.init_kwargs, self.commit, self.with_step = dict(init_kwargs or {}), commit, with_step
+        self.init_kwargs = dict(init_kwargs or {})
+        self.commit = commit
+        self.with_step = with_step
 
     def open_writer(self, runner: Any) -> Writer:
         from hookline.events.wandb import WandbWriter
 
-        rest = {key: value for key, value in self.init_kwargs.items() if key not in ("project", "name")}
-        names = self.init_kwargs.get("project"), self.init_kwargs.get("name")
-        return WandbWriter(*names, self.run_id, Path(runner.work_dir), False, rest)
+        options = dict(self.init_kwargs)
+        project = options.pop("project", None)
+        name = options.pop("name", None)
+        return WandbWriter(project, name, self.run_id, Path(runner.work_dir), False, options)
 
 
 @HOOKS.register_module()
 class MlflowLoggerHook(TrackerLoggerHook):
-    """Log to MLflow: at `MLFLOW_TRACKING_URI`, or in a database in the work directory."""
+    """Logs to MLflow, at `MLFLOW_TRACKING_URI` or in a database in the work directory."""
 
-    module, extra, slow = "mlflow", "mlflow", True
+    module = "mlflow"
+    extra = "mlflow"
+    slow = True
 
-    def __init__(self, exp_name: str | None = None, tags: dict[str, Any] | None = None, params: dict[str, Any] | None = None,
-                 log_model: bool = False, interval: int = 10, ignore_last: bool = True, reset_flag: bool = False,
-                 by_epoch: bool = True) -> None:  # fmt: skip
+    def __init__(
+        self,
+        exp_name: str | None = None,
+        tags: dict[str, Any] | None = None,
+        params: dict[str, Any] | None = None,
+        log_model: bool = False,
+        interval: int = 10,
+        ignore_last: bool = True,
+        reset_flag: bool = False,
+        by_epoch: bool = True,
+    ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
         if log_model:
-            raise ValueError("MlflowLoggerHook: log_model is not covered; hookline.hooks.MLflowHook uploads checkpoints")
-        self.exp_name, self.tags, self.params = exp_name, tags, params
+            raise ValueError(
+                "MlflowLoggerHook: log_model is not covered; hookline.hooks.MLflowHook uploads "
+                "checkpoints"
+            )
+        self.exp_name = exp_name
+        self.tags = tags
+        self.params = params
 
     def open_writer(self, runner: Any) -> Writer:
         from hookline.events.mlflow import MLflowWriter
 
         work_dir = Path(runner.work_dir)
-        uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{(work_dir / 'mlflow.db').absolute()}"
-        writer = MLflowWriter(uri, self.exp_name or "mmcv", None, self.run_id, self.tags, work_dir / "mlflow")
+        uri = os.environ.get("MLFLOW_TRACKING_URI")
+        if not uri:
+            uri = f"sqlite:///{(work_dir / 'mlflow.db').absolute()}"
+        writer = MLflowWriter(
+            uri, self.exp_name or "mmcv", None, self.run_id, self.tags, work_dir / "mlflow"
+        )
         if self.params:
             writer.write_config(mask_secrets(self.params))
         return writer
@@ -168,12 +259,23 @@ class MlflowLoggerHook(TrackerLoggerHook):
 
 @HOOKS.register_module()
 class ClearMLLoggerHook(TrackerLoggerHook):
-    """Log to a ClearML task; `init_kwargs` may have `project_name` and `task_name`."""
+    """Logs to a ClearML task.
 
-    module, extra = "clearml", "clearml"
+    Args:
+        init_kwargs: `project_name` and `task_name` of the task.
+    """
 
-    def __init__(self, init_kwargs: dict[str, Any] | None = None, interval: int = 10, ignore_last: bool = True, reset_flag: bool = False,
-                 by_epoch: bool = True) -> None:  # fmt: skip
+    module = "clearml"
+    extra = "clearml"
+
+    def __init__(
+        self,
+        init_kwargs: dict[str, Any] | None = None,
+        interval: int = 10,
+        ignore_last: bool = True,
+        reset_flag: bool = False,
+        by_epoch: bool = True,
+    ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
         self.init_kwargs = dict(init_kwargs or {})
 

@@ -1,0 +1,89 @@
+"""Batches: find inputs and targets in them, count their samples, move them to a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+
+from hookline.diagnosis import describe_kind
+from hookline.errors import HooklineError
+
+INPUT_KEYS = ("inputs", "input", "x", "images", "image", "pixel_values")
+TARGET_KEYS = ("targets", "target", "y", "labels", "label")
+
+
+def unpack(batch: Any) -> tuple[Any, Any]:
+    """Return inputs and targets of a batch that is a mapping."""
+    if isinstance(batch, Mapping):
+        inputs = first_of(batch, INPUT_KEYS)
+        targets = first_of(batch, TARGET_KEYS)
+        if inputs is not None and targets is not None:
+            return inputs, targets
+    raise HooklineError(
+        f"cannot find inputs and targets in {describe_kind(batch)}: return (inputs, targets) or "
+        "a dict with 'inputs' and 'targets', or give the model a train_step(batch)"
+    )
+
+
+def first_of(batch: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
+    """Return the value of the first key that a batch has, or None."""
+    for key in keys:
+        if key in batch:
+            return batch[key]
+    return None
+
+
+def count_targets(targets: Any) -> int:
+    """Return the length of a batch's targets, or 1 if they have none."""
+    try:
+        return len(targets)
+    except TypeError:
+        return 1
+
+
+def count_samples(outputs: Mapping[str, Any], batch: Any) -> int:
+    """Return the number of samples of a batch.
+
+    It is the model's `num_samples`, or the length of the targets, or that of the batch's first part,
+    or 1 if none of them is known.
+    """
+    given = outputs.get("num_samples")
+    if given is not None:
+        return int(given)
+    part = outputs.get("targets")
+    if part is None and isinstance(batch, Mapping):
+        part = next(iter(batch.values()), None)
+    elif part is None and isinstance(batch, (list, tuple)):
+        part = batch[0]
+    elif part is None:
+        part = batch
+    return count_targets(part) or 1
+
+
+def pick_device(device: str | torch.device) -> torch.device:
+    """Return a device; `auto` is the GPU if there is one."""
+    if device != "auto":
+        return torch.device(device)
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def move(batch: Any, device: torch.device) -> Any:
+    """Move all tensors in a batch to a device, through any nesting of containers."""
+    if isinstance(batch, torch.Tensor):
+        return batch.to(device, non_blocking=True)
+    if isinstance(batch, Mapping):
+        return {key: move(value, device) for key, value in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(move(value, device) for value in batch))
+    if isinstance(batch, (list, tuple)):
+        return type(batch)(move(value, device) for value in batch)
+    return batch
+
+
+def move_each(batches: Iterable[Any], device: torch.device) -> Iterable[Any]:
+    """Return batches that are moved to a device as they are read."""
+    if device.type == "cpu":
+        return batches
+    return (move(batch, device) for batch in batches)

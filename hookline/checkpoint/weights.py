@@ -1,0 +1,60 @@
+"""Load weights of a checkpoint into a model, and compare their names and shapes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from hookline.errors import HooklineError
+
+MAX_LISTED = 6
+
+
+def load_weights(
+    model: torch.nn.Module,
+    checkpoint: Mapping[str, Any],
+    strict: bool = True,
+    logger: logging.Logger | None = None,
+) -> None:
+    """Load the weights of a checkpoint, or of a plain state dict.
+
+    Raises:
+        HooklineError: If a weight does not fit and `strict` is set. Otherwise such weights are
+            skipped and logged.
+    """
+    weights = checkpoint.get("state_dict", checkpoint)
+    own = model.state_dict()
+    missing, unexpected = _compare(own, weights)
+    if missing or unexpected:
+        parts = [_listed("missing", missing), _listed("not in the model", unexpected)]
+        text = "; ".join(part for part in parts if part)
+        if strict:
+            raise HooklineError(f"the checkpoint does not fit the model: {text}")
+        if logger is not None:
+            logger.warning("skipped weights that do not fit: %s", text)
+        weights = {
+            key: value
+            for key, value in weights.items()
+            if key in own and value.shape == own[key].shape
+        }
+    model.load_state_dict(weights, strict=strict)
+
+
+def _compare(own: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    missing = [key for key in own if key not in given]
+    unexpected = [key for key in given if key not in own]
+    for key, value in own.items():
+        if key in given and isinstance(value, torch.Tensor) and value.shape != given[key].shape:
+            shapes = f"of shape {tuple(value.shape)} (it has {tuple(given[key].shape)})"
+            missing.append(f"{key} {shapes}")
+    return missing, unexpected
+
+
+def _listed(label: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return f"{label}: {', '.join(names[:MAX_LISTED])}{more}"

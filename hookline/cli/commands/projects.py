@@ -1,0 +1,66 @@
+"""Commands that start a project or run foreign code: init, new-hook, run-as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hookline.cli.group import Command
+
+
+@click.command(cls=Command)
+@click.argument("directory", metavar="[DIR]", default=".", type=click.Path())
+def init(**options: Any) -> int:
+    """Start a project: a config, a model, data, a hook and tests.
+
+    DIR is the directory of the project. Default: the current one.
+
+    \b
+    Example:
+      hookline init my_project
+    """
+    from hookline.cli.init import run
+
+    return run(**options)
+
+
+@click.command("new-hook", cls=Command)
+@click.argument("name")
+@click.option(
+    "--dir",
+    "directory",
+    default=".",
+    metavar="DIR",
+    type=click.Path(),
+    help="The directory of the project. Default: the current one.",
+)
+def new_hook(**options: Any) -> int:
+    """Write a new hook and its test.
+
+    NAME is the name of the class: SlowDownHook, or slow_down.
+
+    \b
+    Example:
+      hookline new-hook SlowDownHook
+    """
+    from hookline.cli.new_hook import run
+
+    return run(**options)
+
+
+# Everything behind the first argument belongs to the script, options too.
+@click.command("run-as", cls=Command, context_settings={"allow_interspersed_args": False})
+@click.argument("package", metavar="mmengine|mmcv", type=click.Choice(["mmengine", "mmcv"]))
+@click.argument("script", type=click.Path())
+@click.argument("arguments", nargs=-1)
+def run_as(**options: Any) -> int:
+    """Run a script with Hookline's version of mmengine or mmcv.
+
+    \b
+    Example:
+      hookline run-as mmengine tools/train.py configs/my_config.py --work-dir runs/mine
+    """
+    from hookline.cli.run_as import run
+
+    return run(**options)

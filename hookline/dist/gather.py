@@ -1,0 +1,77 @@
+"""Combine results of an evaluation in which each rank has a part of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain, zip_longest
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.utils.data.distributed import DistributedSampler
+
+from hookline.dist.world import World
+
+MISSING = object()
+
+
+def is_sharded(loader: Any) -> bool:
+    """Return whether a loader gives each rank a part of its data."""
+    sampler = getattr(loader, "sampler", None)
+    return getattr(sampler, "world_size", 1) > 1 or isinstance(sampler, DistributedSampler)
+
+
+def order_seed(loader: Any) -> int | None:
+    """Return the seed of a shuffled order that ranks divide, which must be the same on all."""
+    sampler = getattr(loader, "sampler", None)
+    if not is_sharded(loader) or not getattr(sampler, "shuffle", False):
+        return None
+    return getattr(sampler, "seed", None)
+
+
+def batch_share(runner: Any) -> float:
+    """Return this rank's part of the batch relative to an even division; 1 but at an epoch's end."""
+    if runner.inner_iter + 1 != runner.epoch_length:
+        return 1.0
+    last_share = getattr(runner.train_loader, "last_share", None)
+    return 1.0 if last_share is None else float(last_share())
+
+
+def syncs_itself(metric: Any) -> bool:
+    """Return whether `compute()` covers all ranks, as in our metrics and torchmetrics."""
+    return getattr(metric, "over_all_processes", False) or hasattr(metric, "sync_on_compute")
+
+
+def mean_over_ranks(world: World, value: Any, samples: int) -> Any:
+    """Return the mean of a result over all ranks, weighted by samples."""
+    if world.size == 1:
+        return value
+    if isinstance(value, Mapping):
+        return {name: mean_over_ranks(world, item, samples) for name, item in value.items()}
+    own = torch.as_tensor(value, dtype=torch.float64).cpu()
+    weighted = own * samples if samples else torch.zeros_like(own)  # without samples it may be NaN
+    sums = world.sum([float(samples), *weighted.flatten().tolist()])
+    return (torch.tensor(sums[1:]) / sums[0]).reshape(own.shape)
+
+
+def gather_in_order(batches: list[list[Any]], loader: Any, world: World) -> list[Any]:
+    """Return the predictions of all ranks in the order of the dataset.
+
+    Args:
+        batches: The predictions of this rank, by batch.
+        loader: The loader whose sampler divided the data.
+        world: The ranks.
+    """
+    if world.size == 1:
+        return list(chain.from_iterable(batches))
+    everyone: list[Any] = [None] * world.size
+    # Pickled objects, but only between the processes of this run.
+    dist.all_gather_object(everyone, batches)
+    if isinstance(getattr(loader, "sampler", None), DistributedSampler):
+        # It deals out single samples, over the whole set.
+        everyone = [[list(chain.from_iterable(each))] for each in everyone]
+    ordered: list[Any] = []
+    for shares in zip_longest(*everyone, fillvalue=()):
+        for samples in zip_longest(*shares, fillvalue=MISSING):
+            ordered += [sample for sample in samples if sample is not MISSING]
+    return ordered[: len(loader.dataset)]

@@ -1,0 +1,298 @@
+"""The training loop: everything around an iteration and an epoch, in one place.
+
+`iterations` is the loop of a runner and of `for batch in drive(…)`. A loop that someone else owns
+calls `begin_epoch`, `begin_iteration`, `end_iteration` and `end_epoch` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from hookline.batches import move_each
+from hookline.data.position import DataPosition
+from hookline.engine.requests import StopReason
+from hookline.engine.run_state import restore_hooks
+from hookline.errors import HooklineError
+from hookline.rng import restore_rng
+
+if TYPE_CHECKING:
+    from hookline.engine.runner import BaseRunner
+
+END = object()
+IN_ITERATION = frozenset({"data", "before_train_iter", "forward", "optimize", "after_train_iter"})
+
+
+class After(Enum):
+    """What follows an iteration."""
+
+    NEXT_ITERATION = "the next iteration"
+    END_OF_EPOCH = "the end of the epoch"
+    LEAVE_EPOCH = "neither: the run stops here, or was rolled back"
+
+
+class Loop:
+    """Counts iterations and epochs, calls the sites around them, and settles requests at seams.
+
+    Attributes:
+        iter_limit: The length of the run in iterations; None if it is given in epochs.
+        phase: What the loop is doing now, for messages about errors and hangs.
+        data: The position in the training data.
+        data_time: Seconds that the loop waited for the current batch.
+        skipped_batches: Batches that are not trained on, as (epoch, index).
+        owns_data: Whether the loop reads the data itself; else a rollback cannot go back in it.
+    """
+
+    def __init__(self, runner: BaseRunner, iter_limit: int | None = None) -> None:
+        self.iter_limit = iter_limit
+        self.phase = ""
+        self.data = DataPosition()
+        self.data_time = 0.0
+        self.skipped_batches: set[tuple[int, int]] = set()
+        self.owns_data = True
+        self._runner = runner
+        self._awaited_since = 0.0
+        self._batches: Iterator[Any] = iter(())
+        self._ahead: Any = END  # a batch that was read to see whether the epoch is over
+        self._resumed_from: dict[str, Any] | None = None
+
+    @property
+    def resuming(self) -> bool:
+        """Whether a checkpoint was just restored and no iteration has followed yet."""
+        return self._resumed_from is not None
+
+    def iterations(self) -> Iterator[Any]:
+        """Yield each batch of the run; the caller's `for` body is the iteration."""
+        runner = self._runner
+        while not self.is_finished():
+            self.begin_epoch(self._open_data)
+            after = After.END_OF_EPOCH
+            while (batch := self._next_batch()) is not END:
+                self.begin_iteration(batch)
+                yield runner.batch
+                after = self.end_iteration()
+                if after is not After.NEXT_ITERATION:
+                    break
+            if after is not After.LEAVE_EPOCH:
+                self.end_epoch()
+
+    def begin(self) -> None:
+        """Settle the requests of `before_train` hooks. Call it before the first epoch."""
+        runner = self._runner
+        runner.costs.begin_training(runner.iter)
+        if self.resuming and runner.iter >= runner.requests.due_at:
+            runner.requests.settle_on_resume(runner)
+        else:
+            self.settle_if_due()
+
+    def end(self) -> None:
+        """Settle the requests that are left. Call it after the last epoch."""
+        self.reapply_state()  # of a run that was already finished when it was resumed
+        self.settle_if_due()
+
+    def begin_epoch(self, open_data: Callable[[], object] | None = None) -> None:
+        """Call the sites before an epoch, or before the rest of one after a resume.
+
+        Args:
+            open_data: Begins to read the epoch's data. Random numbers are restored after it if the
+                run was resumed inside the epoch.
+        """
+        runner = self._runner
+        is_inside = runner.inner_iter > 0
+        if not is_inside:
+            self.reapply_state()
+        runner.call_site("before_epoch")
+        runner.call_site("before_train_epoch")
+        if open_data is not None:
+            open_data()
+        if is_inside:
+            self.reapply_state()
+        if not self.owns_data:
+            self.await_batch()
+
+    def await_batch(self) -> None:
+        """Begin the time in which the loop waits for a batch."""
+        runner = self._runner
+        if runner.iter >= runner.costs.due:
+            runner.costs.begin_sample(runner)
+        self.phase = "data"
+        self._awaited_since = perf_counter()
+
+    def begin_iteration(self, batch: Any) -> None:
+        """Take a batch and call `before_train_iter`."""
+        runner = self._runner
+        self.data_time = perf_counter() - self._awaited_since
+        runner.batch_idx = runner.inner_iter
+        runner.batch = batch
+        self.phase = "before_train_iter"
+        for call in runner.sites.before_train_iter:
+            call(runner)
+        self.phase = "forward"
+
+    def end_iteration(self, is_last: bool = False) -> After:
+        """Call `after_train_iter`, count the iteration, and settle requests.
+
+        Args:
+            is_last: Whether this was the epoch's last iteration, for a loop without a length.
+        """
+        runner = self._runner
+        self.phase = "after_train_iter"
+        for call in runner.sites.after_train_iter:
+            call(runner)
+        runner.iter += 1
+        runner.inner_iter += 1
+        self.phase = ""
+        is_last = is_last or (self.owns_data and runner.iter == self.iter_limit)
+        after = After.END_OF_EPOCH if is_last else After.NEXT_ITERATION
+        if runner.iter >= runner.requests.due_at:
+            after = self._handle_requests(is_last)
+        if not self.owns_data and after is After.NEXT_ITERATION:
+            self.await_batch()
+        return after
+
+    def end_train_epoch(self) -> None:
+        """Call `after_train_epoch`, before the validation."""
+        runner = self._runner
+        self.phase = ""
+        runner.costs.discard_sample()  # of an iteration that did not begin
+        if self.owns_data and runner.inner_iter == 0:
+            kind = type(runner.train_loader).__name__
+            raise HooklineError(
+                f"train_loader ({kind}) gave no batches in epoch {runner.epoch + 1}: it is empty"
+            )
+        runner.call_site("after_train_epoch")
+        runner.requests.mark_epoch_end()
+
+    def end_epoch(self) -> None:
+        """Do everything from the epoch's last batch to the seam after it."""
+        self.end_train_epoch()
+        self.end_whole_epoch()
+        self.settle_if_due()
+
+    def end_whole_epoch(self) -> None:
+        """Validate if requested, call `after_epoch`, and count the epoch."""
+        runner = self._runner
+        runner.requests.handle_validation(runner)
+        runner.call_site("after_epoch")
+        runner.requests.handle_validation(runner)
+        is_cut_short = runner.iter == self.iter_limit and runner.inner_iter != runner.epoch_length
+        if not is_cut_short:  # else a longer run continues inside the epoch
+            runner.epoch += 1
+            runner.inner_iter = 0
+
+    def is_finished(self) -> bool:
+        """Return whether the run has reached its length or was asked to stop."""
+        runner = self._runner
+        if runner.stop_reason is not None:
+            return True
+        if self.iter_limit is not None:
+            return runner.iter >= self.iter_limit
+        return runner.max_epochs is not None and runner.epoch >= runner.max_epochs
+
+    def natural_end(self) -> StopReason:
+        """Return the reason of a run that reached its length."""
+        name = "max_epochs" if self.iter_limit is None else "max_iters"
+        limit = self._runner.max_epochs if self.iter_limit is None else self.iter_limit
+        return StopReason(f"reached {name}={limit}", details={name: limit})
+
+    def update_length(self) -> None:
+        """Compute the length in iterations from that in epochs, or the other way round.
+
+        A run resumed with another batch size is ahead of its position by some iterations.
+        """
+        runner = self._runner
+        if not runner.epoch_length:
+            return
+        ahead = runner.iter - runner.epoch * runner.epoch_length - runner.inner_iter
+        if self.iter_limit is not None:
+            runner.max_epochs = -(-(self.iter_limit - ahead) // runner.epoch_length)
+        elif runner.max_epochs is not None:
+            runner.max_iters = runner.max_epochs * runner.epoch_length + ahead
+
+    def mark_resumed(self, checkpoint: dict[str, Any]) -> None:
+        """Have `reapply_state` restore random numbers and hooks' state before the first batch."""
+        self._resumed_from = checkpoint
+
+    def reapply_state(self) -> None:
+        """Restore random numbers and hooks' state once more: sites since the load may change them."""
+        if self._resumed_from is not None:
+            checkpoint, self._resumed_from = self._resumed_from, None
+            restore_hooks(self._runner, checkpoint)
+            if "rng" in checkpoint:
+                restore_rng(checkpoint["rng"])
+
+    def position(self) -> str:
+        """Return where the run is: `epoch 2, iteration 41`, or `epoch 2, after iteration 40`."""
+        runner = self._runner
+        if self.phase in IN_ITERATION:
+            return f"epoch {runner.epoch + 1}, iteration {runner.iter + 1}"
+        if not runner.iter:
+            return ""
+        epoch = f"epoch {runner.epoch + 1}, " if runner.inner_iter else ""
+        return f"{epoch}after iteration {runner.iter}"
+
+    def _open_data(self) -> None:
+        """Begin reading the batches that this epoch still has."""
+        runner = self._runner
+        batches = self.data.open_epoch(runner.train_loader, runner.epoch, runner.inner_iter)
+        self._batches = iter(move_each(batches, runner.device))
+        self._ahead = END
+
+    def _next_batch(self) -> Any:
+        runner = self._runner
+        self.await_batch()
+        batch = next(self._batches, END) if self._ahead is END else self._take_ahead()
+        while self.skipped_batches and (runner.epoch, runner.inner_iter) in self.skipped_batches:
+            if batch is END:
+                break
+            runner.inner_iter += 1  # it counts as read, but not as an iteration
+            batch = next(self._batches, END)
+        if batch is END:
+            self.phase = ""
+            runner.costs.discard_sample()
+        return batch
+
+    def _take_ahead(self) -> Any:
+        batch, self._ahead = self._ahead, END
+        self.data.release()
+        return batch
+
+    def _handle_requests(self, is_last: bool) -> After:
+        if self._roll_back():
+            return After.LEAVE_EPOCH
+        if is_last or self._is_epoch_over():
+            return After.END_OF_EPOCH  # the iteration's seam and the epoch's are one
+        self._runner.requests.settle(self._runner)
+        return After.NEXT_ITERATION if self._runner.stop_reason is None else After.LEAVE_EPOCH
+
+    def _is_epoch_over(self) -> bool:
+        runner = self._runner
+        if runner.epoch_length is not None:
+            return runner.inner_iter == runner.epoch_length
+        if not self.owns_data:
+            return False
+        # Only reading on shows whether a loader without a length is at its end.
+        self.data.hold(runner.train_loader, runner.inner_iter)
+        self._ahead = next(self._batches, END)
+        if self._ahead is END:
+            self.data.release()
+        return self._ahead is END
+
+    def _roll_back(self) -> bool:
+        """Roll back if requested; in someone else's loop the counters follow that loop."""
+        runner = self._runner
+        counters = runner.epoch, runner.inner_iter, runner.iter
+        if not runner.requests.handle_rollback():
+            return False
+        self.data.release()
+        if not self.owns_data:
+            runner.epoch, runner.inner_iter, runner.iter = counters
+            self.reapply_state()
+        return True
+
+    def settle_if_due(self) -> None:
+        """Settle requests if there are any."""
+        if self._runner.iter >= self._runner.requests.due_at:
+            self._runner.requests.settle(self._runner)

@@ -1,0 +1,188 @@
+"""Requests of hooks, handled at seams in a fixed order: validate, then save, then stop.
+
+A seam is the gap between two iterations or epochs. Hooks only request; nothing happens before all
+hooks of a site have run, so their order cannot corrupt a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from hookline.dist.agreement import Agreement
+
+if TYPE_CHECKING:
+    from hookline.dist import World
+    from hookline.engine.runner import BaseRunner
+
+NEVER = 2**63
+AT_ONCE = 0
+
+
+@dataclass(frozen=True)
+class StopReason:
+    """Why a run ended. Prints as its message.
+
+    Args:
+        message: The reason in words.
+        hook: The hook that requested the stop; empty if the run reached its length or got a signal.
+        details: The figures behind the reason, such as the metric and the patience.
+    """
+
+    message: str
+    hook: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"{self.hook}: {self.message}" if self.hook else self.message
+
+
+class Requests:
+    """Requests that wait for the next seam.
+
+    The loop compares the iteration with `due_at`, and nothing else, while there are none. In a job
+    of several ranks a *collective* request is made by all ranks in the same iteration and handled
+    right after it. Every other request (one rank's signal, clock, loss or background thread) waits
+    until the ranks exchange their requests: about once a second, and at the end of each epoch.
+    """
+
+    def __init__(self, world: World, agreement: Agreement | None = None) -> None:
+        if world.size > 1:
+            agreement = agreement or Agreement(world)
+        self.due_at = NEVER if agreement is None else AT_ONCE
+        self.accepting = True  # False during a validation that must have no consequences
+        self._agreement = agreement
+        self._validate = False
+        self._save = False
+        self._stop: StopReason | None = None
+        self._rollback: Callable[[], object] | None = None
+        self._calls: list[Callable[[], object]] = []
+        self._local: dict[str, Any] = {}  # requests of this rank alone
+
+    def validate(self, collective: bool = False) -> None:
+        """Request a validation."""
+        if self._is_for_all(collective):
+            self._validate = True
+            self.due_at = AT_ONCE
+        else:
+            self._local["validate"] = True
+
+    def save(self, name: str | None, queue: Callable[[str], object], collective: bool) -> None:
+        """Request a checkpoint; `queue` takes its name, None captures the state without a file."""
+        if self._is_for_all(collective):
+            if name is not None:
+                queue(name)
+            self._save = True
+            self.due_at = AT_ONCE
+        else:
+            names = self._local.setdefault("save", [])
+            if name not in names:
+                names.append(name)
+
+    def stop(self, reason: StopReason, collective: bool = False) -> None:
+        """Request the end of the run; the first reason is kept."""
+        if self._is_for_all(collective):
+            self._stop = self._stop or reason
+            self.due_at = AT_ONCE
+        else:
+            self._local.setdefault("stop", asdict(reason))
+
+    def roll_back(self, restore: Callable[[], object]) -> None:
+        """Request that `restore` puts the run back to an earlier state after this iteration."""
+        self._rollback = self._rollback or restore
+        self.due_at = AT_ONCE
+
+    def call_at_next_seam(self, function: Callable[[], object]) -> None:
+        """Call a function at the next seam; a background thread reports its failure this way."""
+        self._calls.append(function)
+        if self._agreement is None:
+            self.due_at = AT_ONCE
+
+    def handle_rollback(self) -> bool:
+        """Roll back if requested, and drop the other requests of the bad iteration."""
+        if self._rollback is None:
+            return False
+        restore, self._rollback = self._rollback, None
+        self._validate = False
+        self._save = False
+        self.due_at = AT_ONCE if self._stop or self._calls else NEVER
+        restore()
+        return True
+
+    def mark_epoch_end(self) -> None:
+        """Make the next seam that of an epoch, where all ranks exchange their requests."""
+        if self._agreement is not None:
+            self.due_at = AT_ONCE
+
+    def handle_validation(self, runner: BaseRunner) -> None:
+        """Validate if requested; requests made by its hooks wait like all others."""
+        if not self._validate:
+            return
+        self._validate = False
+        if runner.val_loader is not None:
+            with runner.costs.time_seam("validate"):
+                runner.evaluation.run(runner, "val")
+
+    def settle(self, runner: BaseRunner) -> None:
+        """Handle all requests: validate, then save, then stop."""
+        self.due_at = NEVER  # first: a request made from now on is for the next seam
+        while self._calls:
+            self._calls.pop()()
+        self._exchange(runner)
+        if self._validate:
+            self.handle_validation(runner)
+            self._exchange(runner)
+        if self._save and runner.accumulating:
+            self.due_at = AT_ONCE  # half a gradient cannot be saved: wait for the optimizer step
+        else:
+            if self._save:
+                self._save = False
+                with runner.costs.time_seam("save"):
+                    runner.checkpointer.save()
+            if self._stop is not None:
+                runner.stop_reason, self._stop = self._stop, None
+        if self._agreement is not None:
+            self.due_at = min(self.due_at, self._agreement.schedule(runner.iter))
+
+    def settle_on_resume(self, runner: BaseRunner) -> None:
+        """Handle requests made before the first iteration of a resumed run.
+
+        Its validation is for display only: its save and stop requests were handled before the
+        checkpoint was written. Saves wait until the state is complete again.
+        """
+        self._exchange(runner)
+        runner.stop_reason, self._stop = self._stop, None
+        best = runner.best.state_dict()
+        self.accepting = False
+        try:
+            self.handle_validation(runner)
+        finally:
+            self.accepting = True
+            runner.best.load_state_dict(best)
+        is_waiting = self._save or self._calls or self._stop is not None
+        self.due_at = AT_ONCE if is_waiting else NEVER
+        if self._agreement is not None:
+            self.due_at = min(self.due_at, runner.iter + 1)
+
+    def _is_for_all(self, collective: bool) -> bool:
+        return collective or self._agreement is None
+
+    def _exchange(self, runner: BaseRunner) -> None:
+        """Make what one rank requested a request of all ranks."""
+        if self._agreement is None:
+            return
+        # Swap first: a signal that arrives from now on is for the next exchange.
+        own, self._local = self._local, {}
+        own["save"] = own.get("save", [])
+        position = [runner.epoch, runner.inner_iter, runner.iter]
+        for rank, asked in enumerate(self._agreement.exchange(own, position)):
+            self._validate = self._validate or asked.get("validate", False)
+            for name in asked["save"]:
+                self._save = True
+                if name is not None:
+                    runner.checkpointer.queue(name)
+            if self._stop is None and "stop" in asked:
+                reason = asked["stop"]
+                details = {**reason["details"], "rank": rank} if rank else reason["details"]
+                self._stop = StopReason(reason["message"], reason["hook"], details)

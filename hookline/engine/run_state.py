@@ -1,0 +1,197 @@
+"""Capture and restore the state of a run: everything that the rest of the run depends on."""
+
+from __future__ import annotations
+
+import io
+import platform
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from hookline.checkpoint.resume_diff import config_changes, reapply_changes
+from hookline.checkpoint.weights import load_weights
+from hookline.errors import HooklineError
+from hookline.rng import rng_state, seed_everything
+from hookline.secrets import mask_secrets
+from hookline.version import __version__
+
+if TYPE_CHECKING:
+    from hookline.engine.runner import BaseRunner
+
+COUNTERS = ("epoch", "iter", "inner_iter", "optimizer_steps")
+
+
+def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
+    """Return the state of a run. Its tensors are the live ones: copy them before training continues.
+
+    Args:
+        runner: The run.
+        all_ranks: Include the random numbers, events and loader position of every rank; all of
+            them must call this.
+    """
+    checkpoint: dict[str, Any] = {
+        "meta": {
+            **{name: getattr(runner, name) for name in COUNTERS},
+            "time": time.time(),
+            "versions": {
+                "hookline": __version__,
+                "torch": str(torch.__version__),
+                "python": platform.python_version(),
+            },
+            "config": mask_secrets(runner.config),
+            "world_size": runner.world.size,
+            "seed": runner.seed,
+            "hyperparameters": runner.checkpointer.initial_hyperparameters,
+            "metrics": dict(runner.metrics),
+            "best": runner.best.state_dict(),
+        },
+        "state_dict": dict(runner.model.state_dict()),
+        "hooks": {hook.name: state for hook in runner.hooks if (state := hook.state_dict())},
+        "rng": rng_state(),
+        "events": runner.events.state_dict(),
+    }
+    if runner.optimizer is not None:
+        checkpoint["optimizer"] = _states(runner.optimizer)
+    if runner.scheduler is not None:
+        checkpoint["scheduler"] = _states(runner.scheduler)
+    loader = runner.loop.data.state(runner.train_loader, runner.inner_iter)
+    if loader is not None:
+        checkpoint["loader"] = loader
+    if all_ranks and runner.world.size > 1:
+        own = {"rng": checkpoint["rng"], "events": checkpoint["events"]}
+        stream = io.BytesIO()
+        torch.save(own, stream)
+        checkpoint["by_rank"] = [
+            torch.frombuffer(bytearray(state), dtype=torch.uint8)
+            for state in runner.world.gather(stream.getvalue())
+        ]
+    return checkpoint
+
+
+def select_rank_state(runner: BaseRunner, checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint with this rank's random numbers and events.
+
+    A rank that did not exist when the checkpoint was written gets new random numbers.
+    """
+    rank = runner.world.rank
+    states = checkpoint.get("by_rank", [])
+    if rank == 0:
+        return checkpoint
+    if rank < len(states):
+        own = torch.load(io.BytesIO(bytes(states[rank].numpy())), weights_only=True)
+        return {**checkpoint, **own}
+    seed_everything((runner.seed or 0) + 1_000_003 * rank + checkpoint["meta"]["iter"])
+    return {**checkpoint, "rng": rng_state()}
+
+
+def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
+    """Put a checkpoint's state into the runner's objects; a misfit is raised before any change.
+
+    Random numbers and hooks' state are restored again by `Loop` right before the first batch,
+    because the sites that run in between may change them.
+    """
+    meta = checkpoint["meta"]
+    load_weights(runner.model, checkpoint)
+    for name in ("optimizer", "scheduler"):
+        target = getattr(runner, name)
+        if target is not None and name in checkpoint:
+            _load_states(target, checkpoint[name])
+    _log_changes(runner, meta)
+    for name in COUNTERS:
+        setattr(runner, name, meta.get(name, 0))
+    _restore_position(runner, checkpoint.get("loader"))
+    runner.metrics.update(meta.get("metrics", {}))
+    runner.best.load_state_dict(meta.get("best", {}))
+    runner.events.load_state_dict(checkpoint.get("events", {}))
+    restore_hooks(runner, checkpoint)
+    known = {hook.name for hook in runner.hooks}
+    unknown = [name for name in checkpoint.get("hooks", {}) if name not in known]
+    if unknown:
+        names = ", ".join(unknown)
+        runner.logger.warning(
+            "the checkpoint has state of hooks that are not registered: %s", names
+        )
+
+
+def _restore_position(runner: BaseRunner, state: Any) -> None:
+    loader = runner.train_loader
+    position = runner.loop.data
+    if runner.loop.owns_data:
+        runner.inner_iter = position.restore(loader, state, runner.epoch, runner.inner_iter)
+    if position.batches_to_skip:
+        runner.logger.warning(
+            "%s keeps no position: %d batches of this epoch are read again and skipped",
+            type(loader).__name__, position.batches_to_skip,
+        )  # fmt: skip
+    runner.loop.update_length()
+
+
+def restore_hooks(runner: Any, checkpoint: Mapping[str, Any]) -> None:
+    """Give each hook its state from a checkpoint."""
+    states = checkpoint.get("hooks", {})
+    for hook in runner.hooks:
+        if hook.name in states:
+            hook.load_state_dict(states[hook.name])
+
+
+@contextmanager
+def counters_from(runner: BaseRunner, checkpoint: Mapping[str, Any] | None) -> Iterator[None]:
+    """Use the checkpoint's counters while its weights are evaluated.
+
+    After whole epochs the last one is not counted yet, as in the training's own validation.
+    """
+    before = {name: getattr(runner, name) for name in COUNTERS}
+    best = runner.best.state_dict()
+    meta = (checkpoint or {}).get("meta")
+    if isinstance(meta, Mapping):
+        for name in COUNTERS:
+            setattr(runner, name, meta.get(name, before[name]))
+    if runner.epoch and not runner.inner_iter:
+        runner.epoch -= 1
+        runner.inner_iter = runner.epoch_length or 1
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(runner, name, value)
+        if checkpoint is not None:  # the best of other weights is not this run's
+            runner.best.load_state_dict(best)
+
+
+def _log_changes(runner: BaseRunner, meta: Mapping[str, Any]) -> None:
+    then = meta.get("hyperparameters", [])
+    now = runner.checkpointer.initial_hyperparameters
+    for change in reapply_changes(runner.optimizer, then, now):
+        runner.logger.warning("changed since the checkpoint, in effect from now on: %s", change)
+    if meta.get("config") and runner.config:
+        changes = config_changes(meta["config"], runner.config)
+        if changes:
+            runner.logger.warning(
+                "the config differs from the checkpoint's: %s", "; ".join(changes)
+            )
+
+
+def _states(target: Any) -> Any:
+    """Return the state of one object, or of a list or mapping of them."""
+    if isinstance(target, Mapping):
+        return {name: _states(value) for name, value in target.items()}
+    if isinstance(target, (list, tuple)):
+        return [_states(value) for value in target]
+    return target.state_dict()
+
+
+def _load_states(target: Any, state: Any) -> None:
+    if isinstance(target, Mapping):
+        if set(target) != set(state):
+            names = f"{sorted(state)} in the checkpoint and {sorted(target)} here"
+            raise HooklineError(f"the names of the optimizers differ: {names}")
+        for name, value in target.items():
+            _load_states(value, state[name])
+    elif isinstance(target, (list, tuple)):
+        for value, part in zip(target, state, strict=True):
+            _load_states(value, part)
+    else:
+        target.load_state_dict(state)

@@ -1,0 +1,134 @@
+"""The base of hooks that schedule a hyperparameter of the optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+
+from hookline.engine import BaseHook, BaseRunner
+from hookline.errors import ConfigError, parameter_error
+from hookline.optim.groups import Group, by_name, param_groups
+from hookline.optim.policies import Policy, check_warmup
+from hookline.optim.schedules import Warmup, warmup_factor
+
+
+@dataclass(kw_only=True)
+class ScheduleHook(Policy, BaseHook):
+    """A hook that sets a hyperparameter of each parameter group before the iteration that uses it.
+
+    The value depends on the run's progress alone. A resumed run therefore needs no state, and an
+    edited schedule takes effect on resume. A subclass implements `compute`, or inherits a policy.
+
+    Args:
+        by_epoch: Whether progress counts epochs; otherwise it counts iterations.
+        warmup: The shape of the warm-up; null for none.
+        warmup_iters: The length of the warm-up in iterations, or epochs with `warmup_by_epoch`.
+        warmup_ratio: The factor with which the warm-up starts.
+        warmup_by_epoch: Whether `warmup_iters` counts epochs.
+    """
+
+    by_epoch: bool = True
+    warmup: Warmup | None = None
+    warmup_iters: int = 0
+    warmup_ratio: float = 0.1
+    warmup_by_epoch: bool = False
+
+    hyperparameter: ClassVar[str]  # its name in messages
+    initial_key: ClassVar[str]  # the key of a parameter group that holds the initial value
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_warmup(self)
+        if self.warmup is None and self.warmup_iters:
+            raise parameter_error(self, "warmup_iters", "needs a 'warmup': constant, linear or exp")
+        if not self.by_epoch:
+            self.disable_sites("before_train_epoch")
+        elif self.warmup is None:
+            self.disable_sites("before_train_iter")
+
+    def current_value(self, group: Group) -> float:
+        """Return the hyperparameter of a parameter group."""
+        raise NotImplementedError
+
+    def apply(self, group: Group, value: float) -> None:
+        """Set the hyperparameter of a parameter group."""
+        raise NotImplementedError
+
+    def apply_warmup(self, value: float, factor: float) -> float:
+        """Return a value as it is during the warm-up."""
+        return value * factor
+
+    def initial_values(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[float]:
+        """Return the initial value of each parameter group of all optimizers."""
+        groups = param_groups(optimizers)
+        return [group.get(self.initial_key, self.current_value(group)) for group in groups]
+
+    def before_run(self, runner: BaseRunner) -> None:
+        for hook in runner.hooks:
+            if hook is self or not isinstance(hook, ScheduleHook):
+                continue
+            if hook.hyperparameter == self.hyperparameter:
+                raise self.conflict_with(hook.name)
+        # Read the initial values now: a checkpoint that is loaded later overwrites them.
+        self._initial_values = self.initial_values(by_name(runner.optimizer))
+
+    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        """Restore the configured initial values, so that an edited config takes effect."""
+        groups = param_groups(runner.optimizer)
+        for group, initial in zip(groups, self._initial_values, strict=True):
+            group[self.initial_key] = initial
+
+    def before_train(self, runner: BaseRunner) -> None:
+        self._optimizers = list(by_name(runner.optimizer).values())
+        self.after_load_checkpoint(runner)
+        self._end = self._schedule_length(runner)
+        self._warmup_end = 0
+        if self.warmup is not None:
+            self._warmup_end = self.warmup_iters * self._warmup_unit(runner)
+
+    def before_train_epoch(self, runner: BaseRunner) -> None:
+        self.update(runner)
+
+    def before_train_iter(self, runner: BaseRunner) -> None:
+        if not self.by_epoch or runner.iter <= self._warmup_end:
+            self.update(runner)
+
+    def update(self, runner: BaseRunner) -> None:
+        """Set the values for the next iteration."""
+        progress = runner.epoch if self.by_epoch else runner.iter
+        factor = None
+        if self.warmup is not None and runner.iter < self._warmup_end:
+            factor = warmup_factor(self.warmup, runner.iter, self._warmup_end, self.warmup_ratio)
+        for optimizer in self._optimizers:
+            # Read the groups each time: a hook may add one, and loading a state replaces them all.
+            for group in optimizer.param_groups:
+                if self.initial_key not in group:
+                    group[self.initial_key] = self.current_value(group)
+                value = self.compute(group[self.initial_key], progress, self._end)
+                if factor is not None:
+                    value = self.apply_warmup(value, factor)
+                self.apply(group, value)
+
+    def conflict_with(self, other: str) -> ConfigError:
+        """Return the error for a second owner of the hyperparameter."""
+        message = f"{other} sets the {self.hyperparameter} too; remove one of the two"
+        return ConfigError(message, component=self.name)
+
+    def _schedule_length(self, runner: BaseRunner) -> int:
+        length = runner.max_epochs if self.by_epoch else runner.max_iters
+        if length is None and self.needs_end:
+            unit = "epochs" if self.by_epoch else "iterations"
+            message = f"the number of {unit} is unknown, because train_loader has no length"
+            raise ConfigError(message, component=self.name, parameter="by_epoch")
+        return self.fit(length or 0)
+
+    def _warmup_unit(self, runner: BaseRunner) -> int:
+        if not self.warmup_by_epoch:
+            return 1
+        if runner.epoch_length is None:
+            expected = "needs a train_loader with a length; give warmup_iters in iterations"
+            raise parameter_error(self, "warmup_by_epoch", expected)
+        return runner.epoch_length

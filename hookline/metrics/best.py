@@ -1,0 +1,267 @@
+"""The best results so far: which metrics count, whether more or less is better, and their values."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hookline.errors import ConfigError, Suggestion, suggest
+from hookline.metrics.direction import Direction, infer_direction
+from hookline.metrics.results import choose_metric
+
+DEFAULT_METRIC = "accuracy"
+
+
+@dataclass
+class TrackedMetric:
+    """A metric whose best result a hook asked for.
+
+    Args:
+        hook: The hook's name.
+        parameter: The hook's parameter that names the metric.
+        metric: The metric; `auto` for the first one.
+        direction: `less`, or `greater` to infer the direction from the metric.
+        greater_keys: Parts of names of metrics that are better when greater.
+        less_keys: Parts of names of metrics that are better when less.
+    """
+
+    hook: str
+    parameter: str
+    metric: str = DEFAULT_METRIC
+    direction: Direction = "greater"
+    greater_keys: Collection[str] = ()
+    less_keys: Collection[str] = ()
+    improved: list[str] = field(default_factory=list)
+
+    def infer_direction(self, metric: str) -> Direction | None:
+        """Return the direction from the keys of the hook, or else from the metric's name."""
+        if any(key in metric for key in self.greater_keys):
+            return "greater"
+        if any(key in metric for key in self.less_keys):
+            return "less"
+        return infer_direction(metric)
+
+
+class BestTracker(Mapping[str, Mapping[str, Any]]):
+    """The one owner of "best so far". It is updated once per validation.
+
+    As a mapping it has a record (`value`, `epoch`, `iter`, `rule`) for each metric.
+
+    Args:
+        metric_objects: Metrics by name; their `higher_is_better` counts if it is set.
+        logger: For warnings.
+    """
+
+    def __init__(self, metric_objects: Mapping[str, Any], logger: logging.Logger) -> None:
+        self.default_metric: str | None = None  # EvalHook's, for hooks that name none
+        self._metric_objects = metric_objects
+        self._logger = logger
+        self._records: dict[str, dict[str, Any]] = {}
+        self._tracked: list[TrackedMetric] = []
+        self._required: list[tuple[str, str, str]] = []  # hook, parameter, metric
+        self._warned_about_missing = False
+        self._directions: dict[str, tuple[Direction, str]] = {}  # with the hook that gave it
+
+    def __getitem__(self, metric: str) -> Mapping[str, Any]:
+        return self._records[metric]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __repr__(self) -> str:
+        return f"BestTracker({self._records})"
+
+    def track(self, tracked: TrackedMetric) -> None:
+        """Keep the best result in a metric, for a hook; once for each run."""
+        same = (tracked.hook, tracked.metric)
+        self._tracked = [each for each in self._tracked if (each.hook, each.metric) != same]
+        self._tracked.append(tracked)
+
+    def require(self, hook: str, parameter: str, metric: str) -> None:
+        """Have `check` raise if a metric that a hook depends on will not be measured."""
+        self._required.append((hook, parameter, metric))
+
+    def improved(self, hook: str) -> list[str]:
+        """Return the metrics of a hook that the last validation improved."""
+        return [name for each in self._tracked if each.hook == hook for name in each.improved]
+
+    def update(self, metrics: Mapping[str, float], epoch: int, iteration: int) -> None:
+        """Compare the results of a validation with the best ones so far."""
+        judged: dict[tuple[str, Direction], bool] = {}
+        for tracked in self._tracked:
+            tracked.improved = []
+            metric = choose_metric(self._wanted(tracked), metrics, DEFAULT_METRIC)
+            if metric is None:
+                continue
+            direction = self._direction(tracked, metric)
+            key = (metric, direction)
+            if key not in judged:
+                judged[key] = self._judge(metric, direction, metrics[metric], epoch, iteration)
+            if judged[key]:
+                tracked.improved.append(metric)
+
+    def check(self, expected: Collection[str] | None, others_possible: bool) -> None:
+        """Raise ConfigError if a tracked or required metric will not be measured.
+
+        Args:
+            expected: The names that a validation will give; None if they are not known.
+            others_possible: Whether hooks may add metrics. Then only misspelled names are errors.
+        """
+        for tracked in self._tracked:
+            self._check_directions(tracked, expected or ())
+        logged: set[str] = set()
+        # A default follows EvalHook's metric: blame the hook that names a wrong metric itself.
+        for tracked in sorted(self._tracked, key=lambda each: each.metric == DEFAULT_METRIC):
+            wanted = self._wanted(tracked)
+            where = (tracked.hook, tracked.parameter)
+            chosen = _check_expected(*where, wanted, expected, DEFAULT_METRIC, others_possible)
+            if chosen is not None and expected is not None and chosen not in logged:
+                logged.add(chosen)
+                self._log_choice(tracked, chosen, expected)
+        for hook, parameter, metric in self._required:
+            _check_expected(hook, parameter, metric, expected, None, others_possible)
+
+    def warn_about_missing(self, metrics: Mapping[str, float]) -> None:
+        """Warn, after the first validation, about hooks whose metric it did not give."""
+        if self._warned_about_missing:
+            return
+        self._warned_about_missing = True
+        waiting = [(hook, metric) for hook, _, metric in self._required]
+        waiting += [(each.hook, each.metric) for each in self._tracked]
+        for hook, metric in waiting:
+            if metric not in ("auto", DEFAULT_METRIC) and metric not in metrics:
+                hint = suggest(metric, metrics)
+                self._logger.warning("%s: the validation gave no metric %r%s", hook, metric, hint)
+
+    def reset(self) -> None:
+        """Forget the hooks' metrics; they declare them again when a run begins."""
+        self._tracked = []
+        self._required = []
+        self._directions = {}
+        self._warned_about_missing = False
+        self.default_metric = None
+
+    def state_dict(self) -> dict[str, dict[str, Any]]:
+        """Return the records."""
+        return {name: dict(record) for name, record in self._records.items()}
+
+    def load_state_dict(self, state: Mapping[str, Mapping[str, Any]]) -> None:
+        """Replace the records."""
+        self._records = {name: dict(record) for name, record in state.items()}
+
+    def _wanted(self, tracked: TrackedMetric) -> str:
+        is_default = tracked.metric == DEFAULT_METRIC
+        return self.default_metric or tracked.metric if is_default else tracked.metric
+
+    def _judge(
+        self, metric: str, direction: Direction, value: float, epoch: int, iteration: int
+    ) -> bool:
+        if not math.isfinite(value):
+            return False
+        known = self._records.get(metric)
+        if known is not None and known["rule"] != direction:
+            metric = f"{metric} ({direction})"
+            known = self._records.get(metric)
+        if known is not None and known["iter"] != iteration:
+            is_better = value > known["value"] if direction == "greater" else value < known["value"]
+            if not is_better:
+                return False
+        self._records[metric] = {
+            "value": value,
+            "epoch": epoch,
+            "iter": iteration,
+            "rule": direction,
+        }
+        return True
+
+    def _direction(self, tracked: TrackedMetric, metric: str) -> Direction:
+        """Return whether more or less of a metric is better, from the most to the least explicit."""
+        if metric in self._directions:
+            return self._directions[metric][0]
+        if tracked.direction == "less":
+            return "less"
+        found = tracked.infer_direction(metric) or self._own_direction(metric)
+        if found is None:
+            self._logger.warning(
+                "cannot infer whether to minimize or maximize %r; the highest counts as the best, "
+                "set rule='less' of EvalHook if it is the lowest",
+                metric,
+            )
+            self._directions[metric] = ("greater", "")
+        return found or "greater"
+
+    def _own_direction(self, metric: str) -> Direction | None:
+        own = getattr(self._metric_objects.get(metric.rpartition("/")[2]), "higher_is_better", None)
+        if own is None:
+            return None
+        return "greater" if own else "less"
+
+    def _check_directions(self, tracked: TrackedMetric, expected: Collection[str]) -> None:
+        """Raise ConfigError if two hooks were given opposite directions for a metric."""
+        direction: Direction | None = tracked.direction
+        wanted = self._wanted(tracked)
+        metric = choose_metric(wanted, expected, DEFAULT_METRIC) or wanted
+        if direction == "greater":
+            if not tracked.greater_keys and not tracked.less_keys:
+                return
+            direction = tracked.infer_direction(metric)
+        if direction is None:
+            return
+        earlier, hook = self._directions.setdefault(metric, (direction, tracked.hook))
+        if earlier != direction:
+            raise ConfigError(
+                f"the rule for {metric!r} is {direction!r} here and {earlier!r} in {hook}",
+                path=("rule",),
+                component=tracked.hook,
+                parameter="rule",
+                suggestion=Suggestion(advice="use the same rule in both"),
+            )
+
+    def _log_choice(self, tracked: TrackedMetric, chosen: str, expected: Collection[str]) -> None:
+        is_default = self._wanted(tracked) == DEFAULT_METRIC
+        if is_default and list(expected) == [chosen]:
+            return  # there was nothing to choose
+        extreme = "highest" if self._direction(tracked, chosen) == "greater" else "lowest"
+        missing = ""
+        if not is_default and tracked.metric != "auto":
+            missing = f"{tracked.metric} is not measured, "
+        self._logger.info(
+            "%s: %sthe best result is the one with the %s %s",
+            tracked.hook, missing, extreme, chosen,
+        )  # fmt: skip
+
+
+def _check_expected(
+    hook: str,
+    parameter: str,
+    wanted: str,
+    expected: Collection[str] | None,
+    default: str | None,
+    others_possible: bool,
+) -> str | None:
+    """Return the metric used in place of one that is not measured; raise if there is none."""
+    if expected is None:
+        return None  # known only after the validation
+    names = list(expected)
+    chosen = choose_metric(wanted, names, default)
+    is_element = any(wanted.startswith(f"{name}_") for name in names)
+    if chosen == wanted or is_element:
+        return None
+    if chosen is not None:
+        return chosen
+    suggestion = suggest(wanted, names)
+    if others_possible and suggestion.nearest is None:
+        return None
+    raise ConfigError(
+        f"no metric {wanted!r} is measured; measured are {', '.join(names)}",
+        path=(parameter,),
+        component=hook,
+        parameter=parameter,
+        suggestion=replace(suggestion, known=()),
+    )

@@ -1,0 +1,54 @@
+"""The mean loss of an evaluation, and results as plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from hookline.batches import count_targets
+from hookline.dist import World
+
+
+class MeanLoss:
+    """The mean loss over all batches, weighted by samples. It stays on the device until the end."""
+
+    def __init__(self) -> None:
+        self._total: Any = 0.0
+        self._samples = 0  # of batches that have a loss
+
+    def update(self, outputs: Mapping[str, Any]) -> None:
+        """Add the loss of a batch, if there is one."""
+        loss = outputs.get("loss")
+        if loss is not None:
+            count = count_targets(outputs.get("targets"))
+            self._total = self._total + loss * count
+            self._samples += count
+
+    def compute(self, name: str, world: World) -> dict[str, Any]:
+        """Return the mean over all ranks by its name, or nothing if there was no loss."""
+        if world.size == 1:
+            return {name: self._total / self._samples} if self._samples else {}
+        total, samples = world.sum([float(self._total), float(self._samples)])
+        return {name: total / samples} if samples else {}
+
+
+def as_numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    """Convert results to numbers, in one transfer from the device.
+
+    A tensor with several elements becomes `name_0`, `name_1`, …
+    """
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            flat.update({str(key): item for key, item in value.items()})
+        elif isinstance(value, torch.Tensor) and value.numel() > 1:
+            flat.update({f"{name}_{index}": item for index, item in enumerate(value.flatten())})
+        else:
+            flat[name] = value
+    tensors = {name: value for name, value in flat.items() if isinstance(value, torch.Tensor)}
+    if tensors:
+        scalars = [value.detach().reshape(()).double() for value in tensors.values()]
+        flat.update(zip(tensors, torch.stack(scalars).tolist(), strict=True))
+    return {name: float(value) for name, value in flat.items()}

@@ -1,0 +1,40 @@
+"""Priorities of hooks."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from hookline.errors import ConfigError, suggest
+
+
+class Priority(IntEnum):
+    """Named priorities: a hook with a smaller value wraps those with larger ones."""
+
+    HIGHEST = 0
+    VERY_HIGH = 10
+    HIGH = 30
+    ABOVE_NORMAL = 40
+    NORMAL = 50
+    BELOW_NORMAL = 60
+    LOW = 70
+    VERY_LOW = 90
+    LOWEST = 100
+
+
+def get_priority(value: int | str | Priority) -> int:
+    """Return a priority as a number from 0 to 100; it may be given by name."""
+    if isinstance(value, str):
+        if value.upper() not in Priority.__members__:
+            raise ConfigError(
+                f"unknown priority {value!r}",
+                parameter="priority",
+                suggestion=suggest(value, Priority.__members__),
+            )
+        return int(Priority[value.upper()])
+    if not isinstance(value, int) or isinstance(value, bool):
+        message = "a priority is a number from 0 to 100 or a name such as 'NORMAL'"
+        raise TypeError(f"{message}, got {value!r}")
+    if not 0 <= value <= 100:
+        message = "a priority lies between 0 and 100"
+        raise ConfigError(message, parameter="priority", value=int(value))
+    return int(value)

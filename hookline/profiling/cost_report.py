@@ -1,0 +1,185 @@
+"""Report the time of a run by phase and hook: a table in the log, a JSON file, a budget warning."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hookline.errors import ConfigError
+from hookline.profiling.hook_costs import HOT_SITES, PHASES, HookCosts
+
+FILE = "hook_costs.json"
+DEFAULT_BUDGET = "5%"
+MIN_SAMPLES = 6  # before the budget is checked
+MIN_OVERRUN_S = 1e-4  # per iteration: hooks of a toy model are a large share of very little
+MIN_OVERRUN_BETWEEN_S = 1.0  # of a run, for sites that are not in an iteration
+MIN_LISTED_SHARE = 1e-2  # of the run; smaller ones are only in the file
+MAX_LISTED = 3  # hooks listed in the log, besides those above MIN_OVERRUN_BETWEEN_S
+
+
+def parse_percentage(value: float | str) -> float:
+    """Return a share of the time that is given as `5%` or as 0.05."""
+    text = str(value).strip()
+    try:
+        share = float(text.removesuffix("%"))
+    except ValueError:
+        share = -1.0
+    if text.endswith("%"):
+        share /= 100
+    if isinstance(value, bool) or not 0 < share <= 1:
+        message = "must be a share of the time such as 5% or 0.05"
+        raise ConfigError(message, component="hook_budget", parameter="hook_budget", value=value)
+    return share
+
+
+def cost_table(runner: Any) -> dict[str, Any]:
+    """Return all measurements as plain values, the most expensive hook first."""
+    costs: HookCosts = runner.costs
+    seconds = costs.seconds()
+    samples, phases = costs.phase_totals()
+    iterations = runner.iter - costs.first
+    seams = {}
+    for name, timing in costs.seams.items():
+        if timing.count:
+            seams[name] = {
+                "count": timing.count,
+                "seconds": timing.total,
+                "longest": timing.longest,
+            }
+    rows = [
+        _row(costs, hook, site, iterations, seconds)
+        for (hook, site), timing in costs.timings.items()
+        if timing.count
+    ]
+    return {
+        "iterations": iterations,
+        "timed_iterations": samples,
+        "seconds": seconds,
+        "seconds_per_iteration": sum(phases.values()) / samples if samples else None,
+        "phases": {name: phases[name] / samples for name in PHASES} if samples else {},
+        "seams": seams,
+        "hook_budget": runner.costs.budget,
+        "hooks": sorted(rows, key=lambda row: -row["seconds"]),
+    }
+
+
+def report_costs(runner: Any) -> None:
+    """Log the table, warn about expensive hooks, and write the file if there is a work directory."""
+    table = cost_table(runner)
+    if not table["timed_iterations"]:
+        return
+    runner.logger.info("%s", as_text(table))
+    for row in table["hooks"]:
+        is_over = row["share"] > runner.costs.budget and row["seconds"] > MIN_OVERRUN_BETWEEN_S
+        if row["site"] not in HOT_SITES and is_over:
+            runner.logger.warning(
+                "%s at %s took %s, %.0f%% of the run; hook_budget is %g%%",
+                row["hook"], row["site"], readable(row["seconds"]), 100 * row["share"],
+                100 * runner.costs.budget,
+            )  # fmt: skip
+    if runner.costs.syncs is not None:
+        for name, count in runner.costs.syncs.found.items():
+            runner.logger.warning(
+                "%s makes the host wait for the device: %d times in %d sampled iterations",
+                name, count, runner.costs.samples,
+            )  # fmt: skip
+    if runner.is_main and runner.work_dir.is_dir():
+        (runner.work_dir / FILE).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+
+
+def check_budget(runner: Any) -> None:
+    """Warn, once in a run, when the hooks of an iteration take more than `hook_budget`."""
+    costs: HookCosts = runner.costs
+    if costs.budget_warned or costs.samples < MIN_SAMPLES:
+        return
+    samples, phases = costs.phase_totals()
+    if not samples:
+        return  # the device has not answered yet
+    iteration = sum(phases.values()) / samples
+    each = _seconds_per_iteration(costs)
+    total = sum(each.values())
+    if total < MIN_OVERRUN_S or total <= runner.costs.budget * iteration:
+        return
+    costs.budget_warned = True
+    listed: list[str] = []
+    for hook, site in sorted(each, key=lambda key: -each[key])[:MAX_LISTED]:
+        seconds = each[hook, site]
+        if not listed or seconds > total / 10:
+            listed.append(f"{hook} at {site} {readable(seconds)} ({seconds / iteration:.0%})")
+    runner.logger.warning(
+        "hooks take %.0f%% of an iteration of %s, more than hook_budget (%g%%): %s",
+        100 * total / iteration, readable(iteration), 100 * runner.costs.budget, ", ".join(listed),
+    )  # fmt: skip
+
+
+def as_text(table: dict[str, Any]) -> str:
+    """Format the table: the iteration, the seams, the most expensive hooks."""
+    lines = [iteration_text(table)]
+    seams = []
+    for name, seam in table["seams"].items():
+        times = "once" if seam["count"] == 1 else f"{seam['count']} times"
+        mean = readable(seam["seconds"] / seam["count"])
+        seams.append(f"{name}: {times} {mean}, {seam['seconds'] / table['seconds']:.1%} of the run")
+    if seams:
+        lines.append("; ".join(seams))
+    others = []
+    for rank, row in enumerate(table["hooks"]):
+        is_large = rank < MAX_LISTED or row["seconds"] >= MIN_OVERRUN_BETWEEN_S
+        if row["share"] >= MIN_LISTED_SHARE and is_large:
+            per_call = readable(row["seconds_per_call"])
+            share = f"{row['share']:.1%} of the run"
+            lines.append(f"{row['hook']} at {row['site']}: {per_call} a call, {share}")
+        else:
+            others.append(row["share"])
+    if others:
+        noun = "hook" if len(others) == 1 else "hooks"
+        lines.append(f"{len(others)} other {noun}: {sum(others):.1%} of the run")
+    return "\n  ".join(lines)
+
+
+def iteration_text(table: dict[str, Any]) -> str:
+    """Format the time of an iteration and the shares of its phases."""
+    whole = table["seconds_per_iteration"]
+    parts = ", ".join(f"{name} {seconds / whole:.0%}" for name, seconds in table["phases"].items())
+    counts = f"timed in {table['timed_iterations']} of {table['iterations']}"
+    return f"an iteration took {readable(whole)}: {parts} ({counts})"
+
+
+def readable(seconds: float) -> str:
+    """Format a duration as `12.3 µs`, `5.02 ms` or `1.2 s`."""
+    if seconds >= 1:
+        return f"{seconds:.1f} s"
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
+
+
+def _seconds_per_iteration(costs: HookCosts) -> dict[tuple[str, str], float]:
+    """Return the mean time of each hook in an iteration, without its longest call.
+
+    One outlier may have another cause than the hook.
+    """
+    return {
+        (hook, site): (timing.total - timing.longest) / (costs.samples - 1)
+        for (hook, site), timing in costs.timings.items()
+        if site in HOT_SITES and site != "optimize"
+    }
+
+
+def _row(
+    costs: HookCosts, hook: str, site: str, iterations: int, run_seconds: float
+) -> dict[str, Any]:
+    timing = costs.timings[hook, site]
+    seconds = timing.total
+    if site in HOT_SITES and costs.samples:  # extrapolate from the sampled iterations
+        seconds = timing.total / costs.samples * iterations
+    row = {
+        "hook": hook,
+        "site": site,
+        "timed_calls": timing.count,
+        "seconds_per_call": timing.total / timing.count,
+        "longest": timing.longest,
+        "seconds": seconds,
+        "share": seconds / run_seconds,
+    }
+    if costs.syncs is not None and costs.syncs.found[f"{hook}.{site}"]:
+        row["synchronizations"] = costs.syncs.found[f"{hook}.{site}"]
+    return row

@@ -1,0 +1,63 @@
+"""Random number generators: seed them, save their state, restore it."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+
+def seed_everything(seed: int) -> None:
+    """Seed the generators of Python, NumPy and torch."""
+    import numpy as np
+
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def rng_state() -> dict[str, Any]:
+    """Return the state of every generator in use, as tensors and plain values."""
+    version, internal, gauss = random.getstate()
+    state: dict[str, Any] = {
+        "python": [version, torch.tensor(internal, dtype=torch.int64), gauss],
+        "torch": torch.get_rng_state(),
+    }
+    if "numpy" in sys.modules:
+        state["numpy"] = _numpy_state()
+    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        state["cuda"] = torch.cuda.get_rng_state_all()
+    return state
+
+
+def restore_rng(state: Mapping[str, Any]) -> None:
+    """Continue the random numbers where `rng_state` was taken."""
+    version, internal, gauss = state["python"]
+    random.setstate((version, tuple(internal.tolist()), gauss))
+    torch.set_rng_state(state["torch"].cpu())
+    if "numpy" in state:
+        _restore_numpy(state["numpy"])
+    if "cuda" in state and torch.cuda.is_available():
+        # The machine may have fewer or more devices than when the state was saved.
+        devices = range(torch.cuda.device_count())
+        for device, device_state in zip(devices, state["cuda"], strict=False):
+            torch.cuda.set_rng_state(device_state, device)
+
+
+def _numpy_state() -> list[Any]:
+    import numpy as np
+
+    legacy: Any = np.random.get_state(legacy=True)
+    kind, keys, position, has_gauss, cached = legacy
+    return [kind, torch.tensor(keys.tolist(), dtype=torch.int64), position, has_gauss, cached]
+
+
+def _restore_numpy(state: list[Any]) -> None:
+    import numpy as np
+
+    kind, keys, position, has_gauss, cached = state
+    keys = np.array(keys.tolist(), dtype=np.uint32)
+    np.random.set_state((kind, keys, position, has_gauss, cached))

@@ -1,0 +1,146 @@
+"""One step of a model: a batch becomes `{"loss", "predictions", "targets"}`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+
+from hookline.batches import TARGET_KEYS, first_of, unpack
+from hookline.diagnosis import describe_contents, describe_kind, describe_shapes
+from hookline.errors import HooklineError, add_note
+from hookline.signature import parameters
+
+Outputs = dict[str, Any]
+Step = Callable[[Any], Outputs]
+LossFunction = Callable[[Any, Any], torch.Tensor]
+
+
+def make_step(
+    model: torch.nn.Module,
+    method: str,
+    loss_fn: LossFunction | None = None,
+    optimizer: Any = None,
+    train_module: torch.nn.Module | None = None,
+) -> Step:
+    """Return the step of a model: its own method if it has one, else forward and `loss_fn`.
+
+    Args:
+        model: The model itself.
+        method: `train_step`, `val_step` or `test_step`.
+        loss_fn: Takes predictions and targets; None if the model computes its loss.
+        optimizer: Passed to the model's own step if that takes a second argument.
+        train_module: What training calls instead of the model, such as its DDP wrapper.
+    """
+    own = getattr(model, method, None)
+    if own is None and method == "test_step":
+        own = getattr(model, "val_step", None)
+    if own is not None:
+        return _own_step(own, train_module or own, method, type(model).__name__, optimizer)
+    called = train_module or model
+    if loss_fn is None:
+        return _self_scoring_step(called, model.forward, is_training=method == "train_step")
+    return _supervised_step(called, loss_fn)
+
+
+def _supervised_step(model: torch.nn.Module, loss_fn: LossFunction) -> Step:
+    def step(batch: Any) -> Outputs:
+        if type(batch) in (list, tuple) and len(batch) == 2:
+            inputs, targets = batch
+        else:
+            inputs, targets = unpack(batch)
+        try:
+            predictions = model(inputs)
+        except Exception as error:
+            add_note(error, f"hookline: the model got {describe_contents(inputs)}")
+            raise
+        try:
+            loss = loss_fn(predictions, targets)
+        except Exception as error:
+            note = f"hookline: loss_fn got {describe_shapes(predictions, targets)}"
+            if not isinstance(predictions, torch.Tensor):
+                note += "; a model that returns more than predictions needs its own train_step"
+            add_note(error, note)
+            raise
+        return {"loss": loss, "predictions": predictions, "targets": targets}
+
+    return step
+
+
+def _self_scoring_step(
+    model: torch.nn.Module, forward: Callable[..., Any], is_training: bool
+) -> Step:
+    """Return the step of a model that computes its loss, as those of Hugging Face do."""
+
+    def step(batch: Any) -> Outputs:
+        arguments, named = _as_call(batch)
+        try:
+            result = model(*arguments, **named)
+        except Exception as error:
+            if isinstance(error, TypeError):
+                _check_call(forward, batch, error)
+            add_note(error, f"hookline: the model got {describe_contents(batch)}")
+            raise
+        if isinstance(result, torch.Tensor) and result.ndim == 0:
+            result = {"loss": result}
+        loss = _part(result, "loss")
+        if loss is None and is_training:
+            raise HooklineError(
+                "the model returned no 'loss' and there is no loss_fn: pass loss_fn=… or return "
+                "{'loss': …}"
+            )
+        targets = first_of(batch, TARGET_KEYS) if isinstance(batch, Mapping) else None
+        return {"loss": loss, "predictions": _predictions(result), "targets": targets}
+
+    return step
+
+
+def _own_step(
+    own: Callable[..., Any], call: Callable[..., Any], method: str, model: str, optimizer: Any
+) -> Step:
+    extra = [optimizer] if len(parameters(own).required()) > 1 else []
+
+    def step(batch: Any) -> Outputs:
+        outputs = call(batch, *extra)
+        if not isinstance(outputs, dict) or (method == "train_step" and "loss" not in outputs):
+            got = describe_kind(outputs)
+            raise HooklineError(f"{model}.{method} must return a dict with 'loss', got {got}")
+        if "predictions" not in outputs or "targets" not in outputs:
+            outputs = {"predictions": None, "targets": None, **outputs}
+        return outputs
+
+    return step
+
+
+def _as_call(batch: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    if isinstance(batch, Mapping):
+        return (), batch
+    if isinstance(batch, (list, tuple)):
+        return tuple(batch), {}
+    return (batch,), {}
+
+
+def _part(result: Any, name: str) -> Any:
+    return result.get(name) if isinstance(result, Mapping) else getattr(result, name, None)
+
+
+def _predictions(result: Any) -> Any:
+    if isinstance(result, Mapping):
+        return result.get("logits", result.get("predictions"))
+    return getattr(result, "logits", result)
+
+
+def _check_call(forward: Callable[..., Any], batch: Any, error: TypeError) -> None:
+    """Raise HooklineError if a TypeError comes from the call itself, not from inside the model."""
+    arguments, named = _as_call(batch)
+    signature = inspect.signature(forward)
+    try:
+        signature.bind(*arguments, **named)
+    except TypeError:
+        raise HooklineError(
+            "there is no loss_fn, so the model is called with the whole batch, "
+            f"{describe_kind(batch)}, and must return its loss; its forward takes {signature}: "
+            "pass loss_fn=…, or give the model a train_step(batch)"
+        ) from error
