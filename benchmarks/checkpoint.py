@@ -1,10 +1,9 @@
-"""How long a save keeps training waiting, against `torch.save` in the same run.
+"""Measure how long a save blocks training, against `torch.save` in the same run.
 
     python benchmarks/checkpoint.py [--millions 25] [--saves 7] [--json FILE]
 
-25 million weights with AdamW make a checkpoint of about 300 MB. Blocked is the time that the training thread spends in a
-save: at the seam, where the snapshot begins, and before the next optimizer step, if the snapshot is not complete by then.
-The limit is one copy of the same tensors into memory that is there already.
+25 million weights with AdamW make a checkpoint of about 300 MB. Training is blocked while the
+snapshot is copied at the seam. The limit is one copy of the same tensors into existing memory.
 """
 
 from __future__ import annotations
@@ -24,26 +23,27 @@ import torch
 from torch import nn
 
 from hookline import Runner
-from hookline.engine.capture import capture
+from hookline.engine.run_state import capture
 from hookline.hooks import CheckpointHook
 
 
 class TimedCheckpointHook(CheckpointHook):
-    """Notes what each save costs the training thread."""
+    """Times how long each save blocks the training thread."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.at_seam: list[float] = []
-        self.before_step: list[float] = []
+        self.blocked: list[float] = []
+        self._began = 0.0
 
-    def _write(self, checkpoint: dict[str, Any]) -> None:
-        self._saver.wait()  # the save before is not this one's cost: saves lie further apart than here
-        self.at_seam.append(timed(lambda: super(TimedCheckpointHook, self)._write(checkpoint)))
+    def before_save_checkpoint(self, runner: Any) -> None:
+        super().before_save_checkpoint(runner)
+        # Saves are rarer in practice: the rest of the previous one is not the cost of this one.
+        runner.checkpointer.wait()
+        self._began = time.perf_counter()
 
-    def after_backward(self, runner: Any) -> None:
-        seconds = timed(lambda: super(TimedCheckpointHook, self).after_backward(runner))
-        if len(self.before_step) < len(self.at_seam):
-            self.before_step.append(seconds)
+    def after_save_checkpoint(self, runner: Any) -> None:
+        self.blocked.append(time.perf_counter() - self._began)
+        super().after_save_checkpoint(runner)
 
 
 def timed(function: Callable[[], object]) -> float:
@@ -55,7 +55,9 @@ def timed(function: Callable[[], object]) -> float:
 def build(folder: Path, millions: float, saves: int) -> tuple[Runner, TimedCheckpointHook]:
     torch.manual_seed(0)
     width = int((millions * 1e6 / 6) ** 0.5)
-    model = nn.Sequential(*[layer for _ in range(6) for layer in (nn.Linear(width, width), nn.ReLU())])
+    model = nn.Sequential(
+        *[layer for _ in range(6) for layer in (nn.Linear(width, width), nn.ReLU())]
+    )
     data = [(torch.randn(64, width), torch.randn(64, width)) for _ in range(2)]
     hook = TimedCheckpointHook(by_epoch=False, interval=2, max_keep_ckpts=1, save_last=False)
     runner = Runner(
@@ -72,16 +74,24 @@ def build(folder: Path, millions: float, saves: int) -> tuple[Runner, TimedCheck
 
 
 def plain_saves(checkpoint: dict[str, Any], folder: Path, saves: int) -> dict[str, list[float]]:
-    """The same content through torch.save, without and with fsync, and one copy into warm memory."""
-    times: dict[str, list[float]] = {"torch.save": [], "torch.save + fsync": [], "one memory copy": []}
+    """Time torch.save with the same content, with and without fsync, and one copy in memory."""
+    times: dict[str, list[float]] = {
+        "torch.save": [],
+        "torch.save + fsync": [],
+        "one memory copy": [],
+    }
     tensors = list(collect(checkpoint))
     buffers = [torch.empty_like(tensor) for tensor in tensors]
     for buffer, tensor in zip(buffers, tensors, strict=True):
         buffer.copy_(tensor)
     for _ in range(saves):
         times["torch.save"].append(timed(lambda: torch.save(checkpoint, folder / "plain.pth")))
-        times["torch.save + fsync"].append(timed(lambda: save_and_sync(checkpoint, folder / "synced.pth")))
-        times["one memory copy"].append(timed(lambda: [b.copy_(t) for b, t in zip(buffers, tensors, strict=True)]))
+        times["torch.save + fsync"].append(
+            timed(lambda: save_and_sync(checkpoint, folder / "synced.pth"))
+        )
+        times["one memory copy"].append(
+            timed(lambda: [b.copy_(t) for b, t in zip(buffers, tensors, strict=True)])
+        )
     return times
 
 
@@ -113,17 +123,23 @@ def main() -> None:
         checkpoint = capture(runner)
         times = plain_saves(checkpoint, Path(name), args.saves)
         size = (Path(name) / "plain.pth").stat().st_size / 1e6
-    # The first save makes the buffers that all later ones use.
-    blocked = [seam + step for seam, step in zip(hook.at_seam, hook.before_step, strict=False)][1:]
-    times["blocked by Hookline"] = blocked
+    # The first save allocates the buffers that all later ones use.
+    times["blocked by Hookline"] = hook.blocked[1:]
     base = statistics.median(times["torch.save"])
     print(f"checkpoint of {size:.0f} MB, medians of {args.saves} saves")
     results = {}
     for label, values in times.items():
         median = statistics.median(values)
-        results[label] = {"seconds": median, "ratio": median / base, "least": min(values), "most": max(values)}
-        print(f"{label:22}{median:8.3f} s   {median / base:6.3f} of torch.save   {min(values):.3f}–{max(values):.3f}")
-    print(f"first save, into fresh memory: {hook.at_seam[0] + hook.before_step[0]:.3f} s")
+        results[label] = {
+            "seconds": median,
+            "ratio": median / base,
+            "least": min(values),
+            "most": max(values),
+        }
+        print(
+            f"{label:22}{median:8.3f} s   {median / base:6.3f} of torch.save   {min(values):.3f}–{max(values):.3f}"
+        )
+    print(f"first save, into fresh memory: {hook.blocked[0]:.3f} s")
     if args.json:
         args.json.write_text(json.dumps({"megabytes": size, **results}, indent=2) + "\n")
 

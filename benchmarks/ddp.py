@@ -48,7 +48,15 @@ def by_hand(loader: TurnLoader, group: Any) -> None:
 
 def hookline(loader: TurnLoader, folder: str, drop: Sequence[str]) -> None:
     model, optimizer, loss_fn = parts()
-    runner = Runner(model, train_loader=loader, optimizer=optimizer, loss_fn=loss_fn, max_epochs=1, work_dir=folder, drop_hooks=drop)
+    runner = Runner(
+        model,
+        train_loader=loader,
+        optimizer=optimizer,
+        loss_fn=loss_fn,
+        max_epochs=1,
+        work_dir=folder,
+        drop_hooks=drop,
+    )
     runner.train()
 
 
@@ -60,17 +68,29 @@ def work(arguments: argparse.Namespace) -> None:
     world = connect()
     group = dist.new_group(backend="gloo")  # the contenders' collectives must not mix
     results = {}
-    for name, drop in (("step", [hook for hook in DEFAULT_HOOKS if hook != "OptimizerHook"]), ("default hooks", [])):
+    for name, drop in (
+        ("step", [hook for hook in DEFAULT_HOOKS if hook != "OptimizerHook"]),
+        ("default hooks", []),
+    ):
         with tempfile.TemporaryDirectory() as folder:
-            place = world.main_says(folder)
-            contenders = {"by hand": partial(by_hand, group=group), "hookline": partial(hookline, folder=place, drop=drop)}
-            times = take_turns(contenders, arguments.blocks, arguments.block, time.perf_counter, meet=world.barrier)
+            place = world.broadcast_str(folder)
+            contenders = {
+                "by hand": partial(by_hand, group=group),
+                "hookline": partial(hookline, folder=place, drop=drop),
+            }
+            times = take_turns(
+                contenders, arguments.blocks, arguments.block, time.perf_counter, meet=world.barrier
+            )
             world.barrier()
         results[name] = ratio(times["hookline"], times["by hand"])
     if world.is_main:
-        print(f"two gloo processes, tiny MLP 32-64-10, batch 32 each, torch {torch.__version__}; medians of {arguments.blocks} turns")
+        print(
+            f"two gloo processes, tiny MLP 32-64-10, batch 32 each, torch {torch.__version__}; medians of {arguments.blocks} turns"
+        )
         for name, row in results.items():
-            print(f"{name:14}{row['us']:9.1f} µs{row['ratio']:8.3f} of the same by hand   {row['low']:.3f}–{row['high']:.3f}")
+            print(
+                f"{name:14}{row['us']:9.1f} µs{row['ratio']:8.3f} of the same by hand   {row['low']:.3f}–{row['high']:.3f}"
+            )
         if arguments.json:
             arguments.json.write_text(json.dumps(results, indent=2) + "\n")
     disconnect()
@@ -85,8 +105,19 @@ def main() -> None:
     if "RANK" in os.environ:
         work(arguments)
         return
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", __file__, *sys.argv[1:]]
-    sys.exit(subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode)
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        __file__,
+        *sys.argv[1:],
+    ]
+    sys.exit(
+        subprocess.run(command, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False).returncode
+    )
 
 
 if __name__ == "__main__":

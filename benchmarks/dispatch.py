@@ -94,7 +94,9 @@ def with_mmengine(count: int) -> Loop:
     from mmengine.runner import Runner
 
     class Theirs(Hook):
-        def after_train_iter(self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None) -> None:
+        def after_train_iter(
+            self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None
+        ) -> None:
             pass
 
     runner = Runner.__new__(Runner)  # only what `call_hook` looks at
@@ -115,7 +117,12 @@ def with_lightning(count: int) -> Loop:
         def on_train_batch_end(self, *args: Any) -> None:
             pass
 
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     trainer = pl.Trainer(accelerator="cpu", callbacks=[Theirs() for _ in range(count)], **quiet)
 
     def loop(times: int) -> None:
@@ -188,8 +195,12 @@ def main() -> None:
     for count, rows in results.items():
         print(f"one site with {count} hooks{'':12}{'ns':>10}{'ratio':>9}   quartiles")
         for name, row in rows.items():
-            print(f"  {name:32}{row['ns']:10.0f}{row['ratio']:9.3f}   {row['low']:.3f}–{row['high']:.3f}")
-    print(f"ten hooks: {results['10']['Hookline']['ratio']:.3f} of the plain loop, at most {LIMIT} is wanted")
+            print(
+                f"  {name:32}{row['ns']:10.0f}{row['ratio']:9.3f}   {row['low']:.3f}–{row['high']:.3f}"
+            )
+    print(
+        f"ten hooks: {results['10']['Hookline']['ratio']:.3f} of the plain loop, at most {LIMIT} is wanted"
+    )
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

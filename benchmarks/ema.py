@@ -33,7 +33,9 @@ class Many(nn.Module):
 
     def __init__(self, parameters: int) -> None:
         super().__init__()
-        self.weights = nn.ParameterList(nn.Parameter(torch.randn(parameters // TENSORS)) for _ in range(TENSORS))
+        self.weights = nn.ParameterList(
+            nn.Parameter(torch.randn(parameters // TENSORS)) for _ in range(TENSORS)
+        )
 
 
 def contenders(parameters: int) -> dict[str, Callable[[], object]]:
@@ -68,7 +70,9 @@ def measure(parameters: int, rounds: int) -> dict[str, dict[str, float]]:
     return {
         name: {
             "us": statistics.median(values),
-            "ratio": statistics.median(value / bare for value, bare in zip(values, times[BARE], strict=True)),
+            "ratio": statistics.median(
+                value / bare for value, bare in zip(values, times[BARE], strict=True)
+            ),
         }
         for name, values in times.items()
     }
@@ -82,7 +86,9 @@ def main() -> None:
     torch.set_num_threads(1)
     results = {str(size): measure(size, arguments.rounds) for size in (25_000_000, 100_000)}
     for size, rows in results.items():
-        print(f"{int(size):,} parameters in {TENSORS} tensors, one thread, torch {torch.__version__}")
+        print(
+            f"{int(size):,} parameters in {TENSORS} tensors, one thread, torch {torch.__version__}"
+        )
         for name, row in rows.items():
             print(f"  {name:24}{row['us']:12.1f} µs{row['ratio']:8.3f}")
     if arguments.json:

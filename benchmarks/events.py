@@ -38,7 +38,13 @@ def default_hooks(loader: TurnLoader, *, logging_too: bool) -> None:
     model, optimizer, loss_fn = parts()
     drop = [] if logging_too else ["LoggerHook"]
     with tempfile.TemporaryDirectory() as folder:
-        part = {"train_loader": loader, "optimizer": optimizer, "loss_fn": loss_fn, "work_dir": folder, "drop_hooks": drop}
+        part = {
+            "train_loader": loader,
+            "optimizer": optimizer,
+            "loss_fn": loss_fn,
+            "work_dir": folder,
+            "drop_hooks": drop,
+        }
         Runner(model, max_epochs=1, **part).train()
 
 
@@ -66,7 +72,9 @@ class Records(BaseHook):
             runner.events.put_scalar(name, loss)
         if (runner.iter + 1) % self.tenth == 0:
             memory = psutil.Process().memory_info().rss / 2**20
-            self.kept.append({"rss_mb": memory, "state_kb": len(pickle.dumps(runner.events.state_dict())) / 1000})
+            self.kept.append(
+                {"rss_mb": memory, "state_kb": len(pickle.dumps(runner.events.state_dict())) / 1000}
+            )
 
 
 def recording_run(loader: TurnLoader, records: Records) -> None:
@@ -74,7 +82,13 @@ def recording_run(loader: TurnLoader, records: Records) -> None:
     model = nn.Linear(32, 10)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
     with tempfile.TemporaryDirectory() as folder:
-        part = {"train_loader": loader, "optimizer": optimizer, "loss_fn": nn.CrossEntropyLoss(), "max_epochs": 1, "hooks": [records]}
+        part = {
+            "train_loader": loader,
+            "optimizer": optimizer,
+            "loss_fn": nn.CrossEntropyLoss(),
+            "max_epochs": 1,
+            "hooks": [records],
+        }
         Runner(model, work_dir=folder, **part).train()
 
 
@@ -82,9 +96,18 @@ def growth(iters: int) -> dict[str, Any]:
     """An iteration in the last tenth of a long run against one in the first tenth of another, in turns; what the long one keeps."""
     tenth = iters // 10
     old, fresh = Records(tenth), Records(tenth)
-    contenders = {"first": lambda loader: recording_run(loader, fresh), "last": lambda loader: recording_run(loader, old)}
-    times = take_turns(contenders, tenth // INTERVAL - WARM_UP, INTERVAL, before={"last": iters - tenth})
-    return {"first": ratio(times["first"], times["first"]), "last": ratio(times["last"], times["first"]), "kept": old.kept}
+    contenders = {
+        "first": lambda loader: recording_run(loader, fresh),
+        "last": lambda loader: recording_run(loader, old),
+    }
+    times = take_turns(
+        contenders, tenth // INTERVAL - WARM_UP, INTERVAL, before={"last": iters - tenth}
+    )
+    return {
+        "first": ratio(times["first"], times["first"]),
+        "last": ratio(times["last"], times["first"]),
+        "kept": old.kept,
+    }
 
 
 def main() -> None:
@@ -95,17 +118,30 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:  # memory lies differently in each process
-        costs = sorted(pool.map(cost_of_default_logging, [arguments.turns] * PROCESSES, chunksize=1), key=itemgetter("ratio"))
+    with multiprocessing.get_context("spawn").Pool(
+        1, maxtasksperchild=1
+    ) as pool:  # memory lies differently in each process
+        costs = sorted(
+            pool.map(cost_of_default_logging, [arguments.turns] * PROCESSES, chunksize=1),
+            key=itemgetter("ratio"),
+        )
     cost = costs[PROCESSES // 2]
-    print(f"default logging: {cost['us']:.1f} µs/iteration, {cost['ratio']:.3f} of the same without")
-    print(f"({', '.join(format(each['ratio'], '.3f') for each in costs)}; quartiles of the turns {cost['low']:.3f}–{cost['high']:.3f})")
+    print(
+        f"default logging: {cost['us']:.1f} µs/iteration, {cost['ratio']:.3f} of the same without"
+    )
+    print(
+        f"({', '.join(format(each['ratio'], '.3f') for each in costs)}; quartiles of the turns {cost['low']:.3f}–{cost['high']:.3f})"
+    )
     found = growth(arguments.iters)
     last, kept = found["last"], found["kept"]
-    print(f"{arguments.iters} iterations with {SCALARS} scalars: {found['first']['us']:.1f} µs/iteration at first, {last['us']:.1f} last")
+    print(
+        f"{arguments.iters} iterations with {SCALARS} scalars: {found['first']['us']:.1f} µs/iteration at first, {last['us']:.1f} last"
+    )
     print(f"last tenth / first: {last['ratio']:.3f} ({last['low']:.3f}–{last['high']:.3f})")
     for name, unit in (("rss_mb", "MB of memory"), ("state_kb", "kB in a checkpoint")):
-        print(f"{kept[0][name]:.1f} {unit} after the first tenth, {kept[-1][name] - kept[0][name]:+.1f} at the end")
+        print(
+            f"{kept[0][name]:.1f} {unit} after the first tenth, {kept[-1][name] - kept[0][name]:+.1f} at the end"
+        )
     if arguments.json:
         arguments.json.write_text(json.dumps({"default": cost, "growth": found}, indent=2) + "\n")
 

@@ -40,7 +40,11 @@ with composer_stubs.installed():
 
 LIMIT = 3.0  # µs
 CALLS, ROUNDS = 1000, 40
-SITES = [site for site in SITE_NAMES if site.endswith(("_iter", "_epoch", "_val", "forward", "backward", "_step", "save_checkpoint"))]
+SITES = [
+    site
+    for site in SITE_NAMES
+    if site.endswith(("_iter", "_epoch", "_val", "forward", "backward", "_step", "save_checkpoint"))
+]
 
 
 def idle(base: type, methods: Iterable[str]) -> Any:
@@ -59,16 +63,33 @@ class Algorithm(composer.Algorithm):
 
 def callbacks() -> Iterator[tuple[str, Any]]:
     """Of each framework one for every method, and those of which the wrapper does something although they do nothing."""
-    yield "lightning", idle(pl.Callback, [name for name in dir(pl.Callback) if name.startswith("on_")])
-    yield "transformers", idle(transformers.TrainerCallback, [name for name in dir(transformers.TrainerCallback) if name.startswith("on_")])
+    yield (
+        "lightning",
+        idle(pl.Callback, [name for name in dir(pl.Callback) if name.startswith("on_")]),
+    )
+    yield (
+        "transformers",
+        idle(
+            transformers.TrainerCallback,
+            [name for name in dir(transformers.TrainerCallback) if name.startswith("on_")],
+        ),
+    )
     yield "transformers: on_log", idle(transformers.TrainerCallback, ["on_log"])
-    yield "keras", idle(keras.callbacks.Callback, [name for name in dir(keras.callbacks.Callback) if name.startswith("on_")])
+    yield (
+        "keras",
+        idle(
+            keras.callbacks.Callback,
+            [name for name in dir(keras.callbacks.Callback) if name.startswith("on_")],
+        ),
+    )
     yield "keras: on_epoch_end", idle(keras.callbacks.Callback, ["on_epoch_end"])
     yield "composer", idle(composer.Callback, [event.value for event in composer.Event])
     yield "composer: algorithm", Algorithm()
 
 
-def recorded(hook: Any, call: Callable[[], object]) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
+def recorded(
+    hook: Any, call: Callable[[], object]
+) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
     """What the wrapper calls of its callback at a site."""
     seen: list[Any] = []
 
@@ -87,7 +108,9 @@ def recorded(hook: Any, call: Callable[[], object]) -> list[tuple[str, tuple[Any
     return seen
 
 
-def direct(callback: Any, calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]]) -> Callable[[], object]:
+def direct(
+    callback: Any, calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]]
+) -> Callable[[], object]:
     """The same calls without the wrapper."""
     bound = [(getattr(callback, name), args, kwargs) for name, args, kwargs in calls]
 
@@ -122,11 +145,18 @@ def main() -> int:
     print(f"{'callback':<22} {'site':<24} {'direct':>8} {'wrapped':>8} {'more':>8}   µs")
     for name, callback in callbacks():
         with tempfile.TemporaryDirectory() as folder:
-            parts = {"optimizer": torch.optim.SGD(model.parameters(), 0.1), "loss_fn": nn.CrossEntropyLoss(), "val_loader": data}
+            parts = {
+                "optimizer": torch.optim.SGD(model.parameters(), 0.1),
+                "loss_fn": nn.CrossEntropyLoss(),
+                "val_loader": data,
+            }
             hooks = [OptimizerHook(), EvalHook(save_best=False), callback]
             runner = BaseRunner(model, data, hooks=hooks, max_epochs=1, work_dir=folder, **parts)
             runner.train()
-        runner.batch, runner.outputs = data[0], {"loss": torch.tensor(1.0), "predictions": torch.zeros(8, 2), "targets": data[0][1]}
+        runner.batch, runner.outputs = (
+            data[0],
+            {"loss": torch.tensor(1.0), "predictions": torch.zeros(8, 2), "targets": data[0][1]},
+        )
         runner.checkpoint = {"state_dict": {}, "meta": {}}
         hook = runner.hooks[-1]
         for site in SITES:
@@ -139,7 +169,11 @@ def main() -> int:
 
             alone, ours = least([direct(callback, recorded(hook, wrapped)), wrapped])
             above += [f"{name} at {site}"] if ours - alone > LIMIT else []
-            results.setdefault(name, {})[site] = {"direct": alone, "wrapped": ours, "more": ours - alone}
+            results.setdefault(name, {})[site] = {
+                "direct": alone,
+                "wrapped": ours,
+                "more": ours - alone,
+            }
             print(f"{name:<22} {site:<24} {alone:>8.2f} {ours:>8.2f} {ours - alone:>8.2f}")
     print(f"more than {LIMIT} µs over a direct call: {', '.join(above) or 'nowhere'}")
     if arguments.json:

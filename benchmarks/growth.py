@@ -52,15 +52,25 @@ def with_hooks(loader: TurnLoader, *, kind: type[BaseHook], count: int) -> None:
     model, optimizer, loss_fn = parts()
     hooks = [kind() for _ in range(count)]
     with tempfile.TemporaryDirectory() as folder:
-        part = {"train_loader": loader, "optimizer": optimizer, "loss_fn": loss_fn, "work_dir": folder, "hooks": hooks}
+        part = {
+            "train_loader": loader,
+            "optimizer": optimizer,
+            "loss_fn": loss_fn,
+            "work_dir": folder,
+            "hooks": hooks,
+        }
         Runner(model, max_epochs=1, **part).train()
 
 
 def over_hooks(turns: int) -> dict[str, dict[str, float]]:
     """Microseconds per iteration, and the ratio to the default hooks alone."""
-    contenders: dict[str, Callable[[TurnLoader], None]] = {"default hooks": partial(with_hooks, kind=Idle, count=0)}
+    contenders: dict[str, Callable[[TurnLoader], None]] = {
+        "default hooks": partial(with_hooks, kind=Idle, count=0)
+    }
     for kind, label in ((Idle, "idle"), (Empty, "empty")):
-        contenders |= {f"+ {count} {label}": partial(with_hooks, kind=kind, count=count) for count in COUNTS}
+        contenders |= {
+            f"+ {count} {label}": partial(with_hooks, kind=kind, count=count) for count in COUNTS
+        }
     times = take_turns(contenders, turns, 50)
     return {name: ratio(values, times["default hooks"]) for name, values in times.items()}
 
@@ -129,7 +139,13 @@ def over_iterations(last: int) -> dict[str, dict[str, float]]:
     model, optimizer, loss_fn = small()
     at_marks = AtMarks()
     with tempfile.TemporaryDirectory() as folder:
-        part = {"train_loader": Batches(last + 1), "optimizer": optimizer, "loss_fn": loss_fn, "work_dir": folder, "hooks": [at_marks]}
+        part = {
+            "train_loader": Batches(last + 1),
+            "optimizer": optimizer,
+            "loss_fn": loss_fn,
+            "work_dir": folder,
+            "hooks": [at_marks],
+        }
         Runner(model, max_epochs=1, **part).train()
     return {str(mark): row for mark, row in at_marks.rows.items()}
 
@@ -142,13 +158,20 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
-    results = {"hooks": over_hooks(arguments.turns), "iterations": over_iterations(MARKS[-1] if arguments.long else 100_000)}
+    results = {
+        "hooks": over_hooks(arguments.turns),
+        "iterations": over_iterations(MARKS[-1] if arguments.long else 100_000),
+    }
     for title, rows in results.items():
         print(f"{title:28}{'µs/iter':>9}{'ratio':>8}   quartiles")
         for name, row in rows.items():
-            print(f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")
+            print(
+                f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}"
+            )
     marks = [row["ratio"] for row in results["iterations"].values()]
-    print(f"last mark / first: {marks[-1] / marks[0]:.3f}; median over marks {statistics.median(marks):.3f}")
+    print(
+        f"last mark / first: {marks[-1] / marks[0]:.3f}; median over marks {statistics.median(marks):.3f}"
+    )
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

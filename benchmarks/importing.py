@@ -39,16 +39,27 @@ print(time.process_time() - before, resource.getrusage(resource.RUSAGE_SELF).ru_
 
 def once(statement: str) -> tuple[float, float]:
     """CPU seconds, and the most memory in MB that the process ever had."""
-    environment = {**os.environ, "KERAS_BACKEND": "torch", "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    environment = {
+        **os.environ,
+        "KERAS_BACKEND": "torch",
+        "HF_HUB_OFFLINE": "1",
+        "OMP_NUM_THREADS": "1",
+    }
     code = CHILD.format(statement=statement)
-    run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     seconds, megabytes = run.stdout.strip().splitlines()[-1].split()
     return float(seconds), float(megabytes)
 
 
 def measure(rounds: int) -> dict[str, dict[str, float]]:
     """Medians, and the ratio of medians to torch's own, with the quartiles of the ratios round by round."""
-    peers = [statement for package, statement in PEERS.items() if importlib.util.find_spec(package) is not None]
+    peers = [
+        statement
+        for package, statement in PEERS.items()
+        if importlib.util.find_spec(package) is not None
+    ]
     statements = [BASE, *OURS, *peers]
     times: dict[str, list[float]] = {statement: [] for statement in statements}
     memory: dict[str, list[float]] = {statement: [] for statement in statements}
@@ -61,9 +72,19 @@ def measure(rounds: int) -> dict[str, dict[str, float]]:
     base_time, base_memory = statistics.median(times[BASE]), statistics.median(memory[BASE])
     rows = {}
     for statement in statements:
-        low, _, high = statistics.quantiles([one / base for one, base in zip(times[statement], times[BASE], strict=True)], n=4)
-        seconds, megabytes = statistics.median(times[statement]), statistics.median(memory[statement])
-        rows[statement] = {"seconds": seconds, "ratio": seconds / base_time, "low": low, "high": high}
+        low, _, high = statistics.quantiles(
+            [one / base for one, base in zip(times[statement], times[BASE], strict=True)], n=4
+        )
+        seconds, megabytes = (
+            statistics.median(times[statement]),
+            statistics.median(memory[statement]),
+        )
+        rows[statement] = {
+            "seconds": seconds,
+            "ratio": seconds / base_time,
+            "low": low,
+            "high": high,
+        }
         rows[statement] |= {"mb": megabytes, "mb_ratio": megabytes / base_memory}
     return rows
 
@@ -77,7 +98,9 @@ def main() -> None:
     print(f"{'':44}{'CPU s':>8}{'ratio':>8}   quartiles{'MB':>10}{'ratio':>8}")
     for name, row in results.items():
         spread = f"{row['low']:.3f}–{row['high']:.3f}"
-        print(f"{name:44}{row['seconds']:8.2f}{row['ratio']:8.3f}   {spread}{row['mb']:8.0f}{row['mb_ratio']:8.3f}")
+        print(
+            f"{name:44}{row['seconds']:8.2f}{row['ratio']:8.3f}   {spread}{row['mb']:8.0f}{row['mb_ratio']:8.3f}"
+        )
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

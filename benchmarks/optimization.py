@@ -54,7 +54,11 @@ def by_hand(loader: TurnLoader, *, clip: bool, accumulate: bool, cosine: bool) -
 
 def hookline(loader: TurnLoader, *, clip: bool, accumulate: bool, cosine: bool) -> None:
     model, optimizer, loss_fn = parts()
-    owner = {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": GROUP} if accumulate else {"type": "OptimizerHook"}
+    owner = (
+        {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": GROUP}
+        if accumulate
+        else {"type": "OptimizerHook"}
+    )
     hooks = [{**owner, "grad_clip": CLIP if clip else None}]
     if cosine:
         hooks.append({"type": "CosineAnnealingLrUpdaterHook", "min_lr": MIN_LR, "by_epoch": False})
@@ -84,10 +88,15 @@ FEATURES = {
 def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
     """Microseconds per iteration of both, and their ratio."""
     ways: dict[str, Callable[..., None]] = {"hand": by_hand, "hookline": hookline}
-    contenders = {f"{way} {name}": partial(ways[way], **FEATURES[name]) for name in FEATURES for way in ways}
+    contenders = {
+        f"{way} {name}": partial(ways[way], **FEATURES[name]) for name in FEATURES for way in ways
+    }
     times = take_turns(contenders, blocks, block)
     return {
-        name: {"hand_us": statistics.median(times[f"hand {name}"]), **ratio(times[f"hookline {name}"], times[f"hand {name}"])}
+        name: {
+            "hand_us": statistics.median(times[f"hand {name}"]),
+            **ratio(times[f"hookline {name}"], times[f"hand {name}"]),
+        }
         for name in FEATURES
     }
 
@@ -101,10 +110,14 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
     results = measure(arguments.blocks, arguments.block)
-    print(f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.blocks} turns")
+    print(
+        f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.blocks} turns"
+    )
     print(f"{'':14}{'by hand µs':>12}{'hookline µs':>13}{'ratio':>8}   quartiles")
     for name, row in results.items():
-        print(f"{name:14}{row['hand_us']:12.1f}{row['us']:13.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")
+        print(
+            f"{name:14}{row['hand_us']:12.1f}{row['us']:13.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}"
+        )
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -87,7 +87,9 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
     results = measure(arguments.blocks, arguments.block)
-    print(f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.blocks} turns")
+    print(
+        f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.blocks} turns"
+    )
     print(f"{'':28}{'µs/iter':>9}{'ratio':>8}   quartiles")
     for name, row in results.items():
         print(f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")

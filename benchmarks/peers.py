@@ -57,7 +57,13 @@ def tiny_mlp() -> nn.Module:
 def small_cnn() -> nn.Module:
     torch.manual_seed(0)
     layers = [nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.BatchNorm2d(8), nn.ReLU()]
-    layers += [nn.Conv2d(8, 16, 3, stride=2, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+    layers += [
+        nn.Conv2d(8, 16, 3, stride=2, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    ]
     return nn.Sequential(*layers, nn.Linear(16, 10))
 
 
@@ -80,7 +86,9 @@ def load(names: list[str], setup: str) -> tuple[dict[str, Contender], dict[str, 
         try:
             found = importlib.import_module(f"benchmarks.contenders.{module}")
         except Exception as error:  # it may well be installed and not go with this torch
-            missing[name] = f"cannot be imported: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            missing[name] = (
+                f"cannot be imported: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            )
             continue
         here[name] = found.bare if (name, setup) == (HAND, "minimal") else getattr(found, setup)
     if setup == "typical" and "Hookline" in here:
@@ -101,7 +109,11 @@ def measure(problem: Problem, setup: str, names: list[str], epochs: int) -> dict
             left_out[name] = outcome.error or "too few epochs"
         else:
             epochs = [round(value, 1) for value in outcome.epochs]
-            rows[name] = {**compared(outcome, base), "background_us": outcome.background, "epochs_us": epochs}
+            rows[name] = {
+                **compared(outcome, base),
+                "background_us": outcome.background,
+                "epochs_us": epochs,
+            }
             if name == IDLE:
                 rows[name] |= {"to_hookline": idle_ratio(outcome, outcomes["Hookline"])}
     return {"problem": problem.name, "setup": setup, "rows": rows, "left_out": left_out}
@@ -123,9 +135,13 @@ def versions() -> dict[str, str]:
 
 
 def show(result: dict[str, Any]) -> None:
-    print(f"\n{result['problem']}, {result['setup']}\n{'':28}{'µs/iter':>9}{'ratio':>8}   quartiles      in other threads")
+    print(
+        f"\n{result['problem']}, {result['setup']}\n{'':28}{'µs/iter':>9}{'ratio':>8}   quartiles      in other threads"
+    )
     for name, row in sorted(result["rows"].items(), key=lambda item: item[1]["ratio"]):
-        print(f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}{row['background_us']:12.1f} µs")
+        print(
+            f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}{row['background_us']:12.1f} µs"
+        )
     for name, why in result["left_out"].items():
         print(f"{name:28} left out: {why}")
 
@@ -133,7 +149,11 @@ def show(result: dict[str, Any]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=15)
-    parser.add_argument("--only", nargs="+", choices=[f"{problem}-{setup}" for problem in PROBLEMS for setup in SETUPS])
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=[f"{problem}-{setup}" for problem in PROBLEMS for setup in SETUPS],
+    )
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--json", type=Path, help="also write the results here")
     arguments = parser.parse_args()

@@ -26,7 +26,13 @@ from hookline import Runner
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.turns import TurnLoader, parts, ratio, take_turns
 
-MEASURING = ("IterTimerHook", "MemoryProfilerHook", "TimeTrackingHook", "SystemMonitorHook", "ThroughputHook")
+MEASURING = (
+    "IterTimerHook",
+    "MemoryProfilerHook",
+    "TimeTrackingHook",
+    "SystemMonitorHook",
+    "ThroughputHook",
+)
 BLOCK = 62  # twice the distance of two timed iterations, so that each turn has its share of them
 
 
@@ -43,11 +49,26 @@ class Nobody:
         pass
 
 
-def train(loader: TurnLoader, model: nn.Module, optimizer: torch.optim.Optimizer, loss_fn: nn.Module, timing: str, **options: Any) -> None:
+def train(
+    loader: TurnLoader,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss_fn: nn.Module,
+    timing: str,
+    **options: Any,
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        runner = Runner(model, train_loader=loader, optimizer=optimizer, loss_fn=loss_fn, max_epochs=1, work_dir=folder, **options)
+        runner = Runner(
+            model,
+            train_loader=loader,
+            optimizer=optimizer,
+            loss_fn=loss_fn,
+            max_epochs=1,
+            work_dir=folder,
+            **options,
+        )
         if timing == "all":
-            runner.costs.watch(Nobody())
+            runner.costs.add_observer(Nobody())
         if timing == "none":
             runner.costs.begin_training = lambda runner: None  # type: ignore[method-assign]  # no iteration is ever due
         runner.train()
@@ -60,13 +81,28 @@ def tiny(timing: str) -> Callable[[TurnLoader], None]:
 def small_cnn(hooks: tuple[str, ...]) -> Callable[[TurnLoader], None]:
     def run(loader: TurnLoader) -> None:
         torch.manual_seed(0)
-        body = [nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+        body = [
+            nn.Conv2d(3, 16, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(16, 32, 3, padding=1),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+        ]
         model = nn.Sequential(*body, nn.Flatten(), nn.Linear(32 * 64, 10))
         loader._batches = [(torch.randn(64, 3, 32, 32), torch.randint(10, (64,))) for _ in range(8)]
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         drop = () if "IterTimerHook" in hooks else ("IterTimerHook",)
         chosen = [{"type": name} for name in hooks]
-        train(loader, model, optimizer, nn.CrossEntropyLoss(), timing="sample" if hooks else "none", hooks=chosen, drop_hooks=drop)
+        train(
+            loader,
+            model,
+            optimizer,
+            nn.CrossEntropyLoss(),
+            timing="sample" if hooks else "none",
+            hooks=chosen,
+            drop_hooks=drop,
+        )
 
     return run
 
@@ -83,7 +119,9 @@ def main() -> None:
         "tiny MLP, every iteration timed": (tiny("none"), tiny("all"), BLOCK),
         "small CNN, all measuring hooks": (small_cnn(()), small_cnn(MEASURING), 10),
     }
-    print(f"one thread, torch {torch.__version__}; medians of {arguments.blocks} turns\n{'':32}{'µs/iter':>9}{'ratio':>8}   quartiles")
+    print(
+        f"one thread, torch {torch.__version__}; medians of {arguments.blocks} turns\n{'':32}{'µs/iter':>9}{'ratio':>8}   quartiles"
+    )
     results = {}
     for name, (without, with_it, block) in pairs.items():
         times = take_turns({"without": without, "with": with_it}, arguments.blocks, block)

@@ -1,56 +1,122 @@
-"""Make docs/benchmarks.md and docs/images/benchmarks.png from the results in benchmarks/results.
+"""Write docs/benchmarks.md and docs/images/benchmarks.png from the results in benchmarks/results, and check the claims.
 
-python benchmarks/report.py
+    python benchmarks/report.py
+    python benchmarks/report.py --check      write nothing; also fail if the committed page is out of date
+
+Exit code 1 if a claim of benchmarks/claims.py does not hold.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from benchmarks import run
+from benchmarks.claims import BY_HAND, IDLE, check_claims
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-PAGE, PICTURE = ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "images" / "benchmarks.png"
+PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURE = ROOT / "docs" / "images" / "benchmarks.png"
+MAX_COLUMNS = 100
 SETUPS = ("mlp-minimal", "mlp-typical", "cnn-minimal", "cnn-typical")
-IDLE = "Hookline + 10 idle hooks"
 
 INTRODUCTION = """# Benchmarks
 
-This page is made by `benchmarks/report.py` from `benchmarks/results/*.json`; a test checks that it is. `make bench` runs our own
-benchmarks again and makes it anew, `make bench-peers` those with the other frameworks, in an environment of their own.
+![Cost of an iteration, relative to the loop by hand](images/benchmarks.png)
 
-All that is compared with each other ran in one process at the same time, taking turns of about 25 milliseconds (single sites: 4;
-imports and the demo: fresh processes, taking turns). CPU time is taken unless a table says otherwise, on one thread. Ratios are what
-to look at, with quartiles behind them. For whole frameworks it is the ratio of typical epochs, each made of the medians of its turns
-over all epochs, and the quartiles are those of the ratios epoch by epoch; for imports that of medians, with quartiles round by round. So
-it may lie outside of them where the machine's pace changed; elsewhere it is the median of the ratios turn by turn. Microseconds are
-those of one machine, which was not idle: its load is told at the end.
+`benchmarks/report.py` writes this page from `benchmarks/results/*.json`, and checks the claims
+about speed in these documents. `make bench` runs our own benchmarks again, `make bench-peers` those
+with other frameworks, in a separate environment.
+
+Compared programs ran in one process at the same time, in turns of about 25 ms (single sites: 4 ms;
+imports and the demo: new processes, in turns). Times are CPU times on one thread, except where a
+table has wall-clock times. Compare the ratios; their quartiles are in brackets.
+
+- Whole frameworks: the ratio of typical epochs, each made of the medians of its turns over all
+  epochs. The quartiles are those of the ratios epoch by epoch.
+- Imports: the ratio of medians, with quartiles round by round.
+- Everything else: the median of the ratios turn by turn.
+
+A ratio can lie outside its quartiles if the speed of the machine changed. Microseconds are those of
+one machine, which was not idle: its load is in the last table.
 """
-ABOUT_PEERS = """*Minimal* is training alone, against the bare loop. *Typical* has logging every 50 iterations, a cosine schedule by
-iteration, clipping, an average of the weights, and after each epoch (1,000 iterations of the MLP, 100 of the CNN) a validation of ten
-batches and a checkpoint, against the same work written by hand. What a framework has of these it does with its own
-means; where it has none, a few lines were added. So they do not all do quite the same: skorch, fastai and Keras log after each epoch
-only; skorch, HF Trainer and fastai validate with the plain weights; Hookline and the loop by hand flush a checkpoint to the disk before it
-gets its name, the others save as they do by default; Hookline also times its phases and hooks, and saves the state of its
-hooks. *Other threads* is CPU time per iteration (typical: MLP, CNN) of threads that a contender started, which is
-not in the ratios of the table: Hookline writes checkpoints there.
+ABOUT_PEERS = """*Minimal* is training alone, against the bare loop. *Typical* adds the following,
+against the same work written by hand:
+
+- logging every 50 iterations, a cosine schedule by iteration, clipping, and averaged weights;
+- after each epoch (1,000 iterations of the MLP, 100 of the CNN), a validation of ten batches and a
+  checkpoint.
+
+Each framework uses its built-in features; where one is missing, a few lines were added. The work
+differs a little:
+
+- skorch, fastai and Keras log after each epoch only;
+- skorch, HF Trainer and fastai validate with the plain weights;
+- Hookline and the loop by hand flush a checkpoint to the disk before they rename it, the others
+  save as they do by default;
+- Hookline also times its phases and hooks, and saves the state of its hooks.
+
+*Other threads* is the CPU time per iteration (typical: MLP, CNN) of threads that a contender
+started. The ratios do not include it. Hookline writes checkpoints there.
 """
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    arguments = parser.parse_args()
+    found = load()
+    problems = check_claims(found, run.commands())
+    if arguments.check:
+        if PAGE.read_text(encoding="utf-8") != page(found):
+            problems.append("docs/benchmarks.md is out of date: run python benchmarks/report.py")
+    else:
+        PAGE.write_text(page(found), encoding="utf-8")
+        picture(found, PICTURE)
+        print(f"wrote {PAGE.relative_to(ROOT)} and {PICTURE.relative_to(ROOT)}")
+    for problem in problems:
+        print(f"CLAIM DOES NOT HOLD: {problem}", file=sys.stderr)
+    print(f"{len(found)} results, {len(problems)} problems")
+    return 1 if problems else 0
 
 
 def load(folder: Path = RESULTS) -> dict[str, Any]:
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))}
+    """Return the results by name."""
+    return {
+        path.stem: json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*.json"))
+    }
 
 
 def page(found: dict[str, Any]) -> str:
-    """The whole page; a benchmark without results has no section."""
-    parts = [INTRODUCTION, "![Cost of an iteration, relative to the loop by hand](images/benchmarks.png)\n"]
-    parts += [section(found) for section in SECTIONS]
-    return "\n".join(part for part in parts if part)
+    """Return the whole page; a benchmark without results has no section."""
+    parts = [INTRODUCTION, *(section(found) for section in SECTIONS)]
+    return wrap("\n".join(part for part in parts if part))
+
+
+def wrap(markdown: str) -> str:
+    """Break long lines of prose; a table row stays one line."""
+    lines = []
+    for line in markdown.split("\n"):
+        if len(line) <= MAX_COLUMNS or line.startswith("|"):
+            lines.append(line)
+        else:
+            lines += textwrap.wrap(
+                line, MAX_COLUMNS, break_long_words=False, break_on_hyphens=False
+            )
+    return "\n".join(lines)
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = ["| " + " | ".join(row) + " |" for row in (head, ["---", *["---:"] * (len(head) - 1)], *rows)]
+    lines = [
+        "| " + " | ".join(row) + " |" for row in (head, ["---", *["---:"] * (len(head) - 1)], *rows)
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -59,37 +125,50 @@ def spread(row: dict[str, float], digits: int = 2) -> str:
 
 
 def both(found: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The results of several runs of one benchmark in one."""
-    return {key: value for name in names if name in found for key, value in found[name]["results"].items()}
+    """Merge the results of several runs of one benchmark."""
+    return {
+        key: value
+        for name in names
+        if name in found
+        for key, value in found[name]["results"].items()
+    }
 
 
 def setups(found: dict[str, Any], names: tuple[str, ...], title: str, text: str) -> str:
+    """Return a section with the ratios of all contenders in all set-ups."""
     results = both(found, *names)
     keys = [key for key in SETUPS if key in results]
     if not keys:
         return ""
-    order = sorted({name for key in keys for name in results[key]["rows"]} - {IDLE}, key=lambda name: _rank(results, keys, name))
+    order = sorted(
+        {name for key in keys for name in results[key]["rows"]} - {IDLE},
+        key=lambda name: _rank(results, keys, name),
+    )
     rows = []
     for name in order:
         cells = [results[key]["rows"].get(name) for key in keys]
-        rows.append([_bold(name), *(f"{spread(cell)}" if cell else "–" for cell in cells), _background(results, name)])
-    head = [
-        "ratio to the loop by hand",
-        *(key.replace("mlp-", "tiny MLP, ").replace("cnn-", "small CNN, ") for key in keys),
-        "other threads",
+        ratios = [spread(cell) if cell else "–" for cell in cells]
+        rows.append([_bold(name), *ratios, _background(results, name)])
+    head = ["ratio to the loop by hand", *(_title(key) for key in keys), "other threads"]
+    hand = [results[key]["rows"][BY_HAND]["us"] for key in keys]
+    notes = sorted(
+        {f"{name} ({why})" for key in keys for name, why in results[key]["left_out"].items()}
+    )
+    below = [
+        f"The loop by hand takes {', '.join(f'{us:.0f}' for us in hand)} µs.",
+        _with_all_threads(results),
     ]
-    hand = [results[key]["rows"]["by hand"]["us"] for key in keys]
-    notes = sorted({f"{name} ({why})" for key in keys for name, why in results[key]["left_out"].items()})
-    below = [f"The loop by hand takes {', '.join(f'{us:.0f}' for us in hand)} µs.", _all_counted(results)]
     below += [f"Left out: {'; '.join(notes)}."] if notes else []
     return f"## {title}\n\n{text}\n{table(head, rows)}\n{' '.join(below)}\n"
 
 
 def _rank(results: dict[str, Any], keys: list[str], name: str) -> float:
-    """By hand first, the others by the first set-up that they are in."""
-    if name == "by hand":
+    """Sort the loop by hand first, the others by their first set-up."""
+    if name == BY_HAND:
         return 0.0
-    return next(float(results[key]["rows"][name]["ratio"]) for key in keys if name in results[key]["rows"])
+    return next(
+        float(results[key]["rows"][name]["ratio"]) for key in keys if name in results[key]["rows"]
+    )
 
 
 def _title(key: str) -> str:
@@ -101,30 +180,48 @@ def _bold(name: str) -> str:
 
 
 def _background(results: dict[str, Any], name: str) -> str:
-    cells = [results[key]["rows"][name] for key in SETUPS if key.endswith("typical") and name in results.get(key, {}).get("rows", {})]
-    return ", ".join(f"{cell['background_us']:.0f}" for cell in cells) + " µs" if cells else "–"
+    """Return the time of a contender's other threads in the typical set-ups."""
+    times = []
+    for key in SETUPS:
+        rows = results.get(key, {}).get("rows", {})
+        if key.endswith("typical") and name in rows:
+            times.append(f"{rows[name]['background_us']:.0f}")
+    return f"{', '.join(times)} µs" if times else "–"
 
 
-def _all_counted(results: dict[str, Any]) -> str:
-    """Hookline's ratios with the time of its other threads."""
-    told = []
+def _with_all_threads(results: dict[str, Any]) -> str:
+    """Return a sentence with Hookline's ratios including the time of its other threads."""
+    ratios = []
     for key in SETUPS:
         rows = results.get(key, {}).get("rows", {})
         if key.endswith("typical") and "Hookline" in rows:
             ours = rows["Hookline"]
-            told.append(f"{(ours['us'] + ours['background_us']) / rows['by hand']['us']:.2f} ({_title(key)})")
-    return f"With its other threads counted Hookline's ratio is {' and '.join(told)}." if told else ""
+            ratio = (ours["us"] + ours["background_us"]) / rows[BY_HAND]["us"]
+            ratios.append(f"{ratio:.2f} ({_title(key)})")
+    if not ratios:
+        return ""
+    return f"With its other threads Hookline's ratio is {' and '.join(ratios)}."
 
 
 def peers(found: dict[str, Any]) -> str:
-    text = setups(found, ("peers_mlp", "peers_cnn"), "An iteration, against other frameworks", ABOUT_PEERS)
+    text = setups(
+        found, ("peers_mlp", "peers_cnn"), "An iteration, against other frameworks", ABOUT_PEERS
+    )
     versions = both(found, "peers_cnn", "peers_mlp").get("versions", {})
-    told = ", ".join(f"{name} {version}" for name, version in sorted(versions.items(), key=lambda item: item[0].lower()))
-    return f"{text}\nVersions: {told}.\n" if text else ""
+    if not text:
+        return ""
+    names = sorted(versions, key=str.lower)
+    listed = ", ".join(f"{name} {versions[name]}" for name in names)
+    return f"{text}\nVersions: {listed}.\n"
 
 
 def own(found: dict[str, Any]) -> str:
-    return setups(found, ("typical",), "An iteration, ours alone", "The same without the others (`make bench`).\n")
+    return setups(
+        found,
+        ("typical",),
+        "An iteration, ours alone",
+        "The same without the other frameworks (`make bench`).\n",
+    )
 
 
 def idle(found: dict[str, Any]) -> str:
@@ -134,11 +231,23 @@ def idle(found: dict[str, Any]) -> str:
             row = result.get("rows", {}).get(IDLE) if key != "versions" else None
             if row:
                 where = "`make bench`" if name == "typical" else "`make bench-peers`"
-                rows.append([f"{result['problem']}, {result['setup']} ({where})", spread(row["to_hookline"], 3)])
+                rows.append(
+                    [
+                        f"{result['problem']}, {result['setup']} ({where})",
+                        spread(row["to_hookline"], 3),
+                    ]
+                )
     if "overhead" in found:
         results = found["overhead"]["results"]
-        rows += [[f"tiny MLP against the bare loop: {name}", spread(row, 3)] for name, row in results.items() if name != "bare loop"]
-    text = "Ten hooks more that have nothing to do in an iteration, against the same without them; and the default hooks alone.\n"
+        rows += [
+            [f"tiny MLP against the bare loop: {name}", spread(row, 3)]
+            for name, row in results.items()
+            if name != "bare loop"
+        ]
+    text = (
+        "Ten more hooks that have nothing to do in an iteration, against the same run without them; "
+        "and the default hooks alone.\n"
+    )
     return f"## Idle hooks, default hooks\n\n{text}\n{table(['', 'ratio'], rows)}" if rows else ""
 
 
@@ -148,14 +257,26 @@ def dispatch(found: dict[str, Any]) -> str:
         return ""
     results = found[name]["results"]
     rows = [
-        [_bold(contender), *(f"{results[count][contender]['ns']:,.0f} ns, {spread(results[count][contender])}" for count in results)]
+        [
+            _bold(contender),
+            *(
+                f"{results[count][contender]['ns']:,.0f} ns, {spread(results[count][contender])}"
+                for count in results
+            ),
+        ]
         for contender in results["10"]
     ]
     if name != "dispatch" and "dispatch" in found:
         ours = found["dispatch"]["results"]
-        cells = (f"{ours[count]['Hookline']['ns']:,.0f} ns, {spread(ours[count]['Hookline'])}" for count in results)
+        cells = (
+            f"{ours[count]['Hookline']['ns']:,.0f} ns, {spread(ours[count]['Hookline'])}"
+            for count in results
+        )
         rows.append(["Hookline (`make bench`)", *cells])
-    text = "Calling all hooks of one site, each of which does nothing; the ratio is to a plain loop over a tuple of bound methods.\n"
+    text = (
+        "Calls of all hooks of one site, which do nothing. "
+        "The ratio is to a plain loop over a tuple of bound methods.\n"
+    )
     return f"## One site\n\n{text}\n{table(['', *(f'{count} hooks' for count in results)], rows)}"
 
 
@@ -165,11 +286,21 @@ def checkpoint(found: dict[str, Any]) -> str:
     results = dict(found["checkpoint"]["results"])
     size = results.pop("megabytes")
     rows = [
-        [_bold(name), f"{row['seconds']:.3f} s", f"{row['ratio']:.2f}", f"{row['least']:.3f}–{row['most']:.3f} s"]
+        [
+            _bold(name),
+            f"{row['seconds']:.3f} s",
+            f"{row['ratio']:.2f}",
+            f"{row['least']:.3f}–{row['most']:.3f} s",
+        ]
         for name, row in results.items()
     ]
-    text = f"How long saving {size:.0f} MB keeps training waiting, by the clock on the wall; each save reuses the buffers of the first.\n"
-    return f"## Checkpoint\n\n{text}\n{table(['', 'median', 'of torch.save', 'least to most'], rows)}"
+    text = (
+        f"The wall-clock time for which saving {size:.0f} MB blocks training. "
+        "Each save reuses the buffers of the first one.\n"
+    )
+    return (
+        f"## Checkpoint\n\n{text}\n{table(['', 'median', 'of torch.save', 'least to most'], rows)}"
+    )
 
 
 def ema(found: dict[str, Any]) -> str:
@@ -177,7 +308,13 @@ def ema(found: dict[str, Any]) -> str:
         return ""
     results = found["ema"]["results"]
     rows = [
-        [_bold(name), *(f"{results[size][name]['us']:,.0f} µs, {results[size][name]['ratio']:.2f}" for size in results)]
+        [
+            _bold(name),
+            *(
+                f"{results[size][name]['us']:,.0f} µs, {results[size][name]['ratio']:.2f}"
+                for size in results
+            ),
+        ]
         for name in next(iter(results.values()))
     ]
     head = ["", *(f"{int(size) / 1e6:g} M parameters" for size in results)]
@@ -185,24 +322,47 @@ def ema(found: dict[str, Any]) -> str:
 
 
 def importing(found: dict[str, Any]) -> str:
-    """All runs, for they differ: each has a base of its own."""
+    """Return a section with all runs: each has its own base."""
     rows = []
     for name, where in (("importing", "`make bench`"), ("importing_peers", "`make bench-peers`")):
         for statement, row in both(found, name).items():
-            figures = [f"{row['seconds']:.2f} s", spread(row), f"{row['mb']:.0f} MB", f"{row['mb_ratio']:.2f}"]
+            figures = [
+                f"{row['seconds']:.2f} s",
+                spread(row),
+                f"{row['mb']:.0f} MB",
+                f"{row['mb_ratio']:.2f}",
+            ]
             rows.append([f"`{statement}` ({where})", *figures])
-    text = "`import hookline` itself imports nothing else, not even torch; what a run needs comes when it is first named.\n"
-    return f"## Importing\n\n{text}\n{table(['', 'CPU time', 'ratio to torch', 'memory', 'ratio'], rows)}" if rows else ""
+    text = (
+        "`import hookline` imports nothing else, not even torch; "
+        "the parts of a run are imported when they are first used.\n"
+    )
+    return (
+        f"## Importing\n\n{text}\n{table(['', 'CPU time', 'ratio to torch', 'memory', 'ratio'], rows)}"
+        if rows
+        else ""
+    )
 
 
 def growth(found: dict[str, Any]) -> str:
     if "growth" not in found:
         return ""
     results = found["growth"]["results"]
-    hooks = [[name, f"{row['us']:.0f} µs", spread(row, 3)] for name, row in results["hooks"].items()]
-    marks = [[f"{int(mark):,} iterations", f"{row['us']:.0f} µs", spread(row, 3)] for mark, row in results["iterations"].items()]
-    text = "*Idle* hooks have nothing to do in an iteration, *empty* ones a method that is called in each.\n"
-    long = "On the way of one run with the default hooks and a tiny model, against a bare loop at the same moment:\n"
+    hooks = [
+        [name, f"{row['us']:.0f} µs", spread(row, 3)] for name, row in results["hooks"].items()
+    ]
+    marks = [
+        [f"{int(mark):,} iterations", f"{row['us']:.0f} µs", spread(row, 3)]
+        for mark, row in results["iterations"].items()
+    ]
+    text = (
+        "*Idle* hooks have nothing to do in an iteration; "
+        "*empty* hooks have a method that is called in each.\n"
+    )
+    long = (
+        "One long run with the default hooks and a tiny model, "
+        "against a bare loop at the same moment:\n"
+    )
     tables = (
         table(["", "per iteration", "ratio to the default hooks"], hooks),
         table(["after", "per iteration", "ratio to a bare loop"], marks),
@@ -221,8 +381,8 @@ def pictures(found: dict[str, Any]) -> str:
         ]
         rows.append([name, *cells])
     text = (
-        "The demo as it is started, from the first import to the last picture, against the same without pictures. captum, which\n"
-        "CAMHook and SaliencyHook need, takes half a second to import.\n"
+        "The whole demo, from the first import to the last picture, against the demo without pictures. "
+        "captum, which CAMHook and SaliencyHook need, takes half a second to import.\n"
     )
     return f"## Pictures\n\n{text}\n{table(['', 'time', 'CPU time'], rows)}"
 
@@ -230,10 +390,13 @@ def pictures(found: dict[str, Any]) -> str:
 def ddp(found: dict[str, Any]) -> str:
     if "ddp" not in found:
         return ""
-    rows = [[name, f"{row['us']:.0f} µs", spread(row, 3)] for name, row in found["ddp"]["results"].items()]
+    rows = [
+        [name, f"{row['us']:.0f} µs", spread(row, 3)]
+        for name, row in found["ddp"]["results"].items()
+    ]
     text = (
-        "A step of the tiny MLP in two gloo processes on this machine, against DDP written by hand in the same two, by the clock. *step*\n"
-        "is OptimizerHook alone, which does what the loop by hand does.\n"
+        "The wall-clock time of a step of the tiny MLP in two gloo processes on one machine, against DDP "
+        "written by hand in the same two. *step* is OptimizerHook alone, which does the work of the loop by hand.\n"
     )
     return f"## Two processes\n\n{text}\n{table(['', 'per iteration', 'ratio to the loop by hand'], rows)}"
 
@@ -250,29 +413,44 @@ def foreign(found: dict[str, Any]) -> str:
         ]
         for callback, sites in found["foreign"]["results"].items()
     ]
-    text = "What a wrapped callback of another framework costs where it does nothing, beyond calling it directly.\n"
-    return f"## Callbacks of others\n\n{text}\n{table(['callback', 'sites', 'most', 'at'], rows)}"
+    text = (
+        "The cost of a wrapped callback of another framework at a site where it does nothing, "
+        "beyond a direct call.\n"
+    )
+    return f"## Callbacks of other frameworks\n\n{text}\n{table(['callback', 'sites', 'most', 'at'], rows)}"
 
 
 def conditions(found: dict[str, Any]) -> str:
-    """When and where each was measured."""
+    """Return a section with the date and the machine of each measurement."""
     rows = []
     for name, content in found.items():
         about = content["about"]
         load_before, load_after = about["load"]
         versions = " ".join(f"{package} {number}" for package, number in about["versions"].items())
-        rows.append([name, about["date"], versions, f"{load_before} → {load_after}", f"`{about['command']}`"])
+        rows.append(
+            [
+                name,
+                about["date"],
+                versions,
+                f"{load_before} → {load_after}",
+                f"`{about['command']}`",
+            ]
+        )
     if not rows:
         return ""
-    machines = sorted(
-        {f"{m['processor']}, {m['cores']} cores, {m['system']}" for m in (each["about"]["machine"] for each in found.values())}
+    machines = set()
+    for content in found.values():
+        machine = content["about"]["machine"]
+        machines.add(f"{machine['processor']}, {machine['cores']} cores, {machine['system']}")
+    text = (
+        f"{'; '.join(sorted(machines))}. "
+        "Load is the number of processes that wanted a core, before and after.\n"
     )
-    text = f"{'; '.join(machines)}. Load is the number of processes that wanted a core, before and after.\n"
     return f"## When and where\n\n{text}\n{table(['results', 'date', 'versions', 'load', 'command'], rows)}"
 
 
 def picture(found: dict[str, Any], path: Path) -> None:
-    """Bars of each contender's ratio, for each set-up."""
+    """Draw a bar with each contender's ratio, for each set-up."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -280,16 +458,31 @@ def picture(found: dict[str, Any], path: Path) -> None:
 
     results = both(found, "typical") | both(found, "peers_mlp", "peers_cnn")
     keys = [key for key in SETUPS if key in results]
-    figure, axes = plt.subplots(1, max(1, len(keys)), figsize=(3.6 * max(1, len(keys)), 4.2), squeeze=False)
+    figure, axes = plt.subplots(
+        1, max(1, len(keys)), figsize=(3.6 * max(1, len(keys)), 4.2), squeeze=False
+    )
     for axis, key in zip(axes[0], keys, strict=False):
-        ordered = sorted(results[key]["rows"].items(), key=lambda item: item[1]["ratio"], reverse=True)
+        ordered = sorted(
+            results[key]["rows"].items(), key=lambda item: item[1]["ratio"], reverse=True
+        )
         rows = [(name, row) for name, row in ordered if name != IDLE]
-        errors = [[max(0.0, r["ratio"] - r["low"]) for _, r in rows], [max(0.0, r["high"] - r["ratio"]) for _, r in rows]]
+        errors = [
+            [max(0.0, r["ratio"] - r["low"]) for _, r in rows],
+            [max(0.0, r["high"] - r["ratio"]) for _, r in rows],
+        ]
         colors = ["#3949ab" if name == "Hookline" else "#9e9e9e" for name, _ in rows]
-        axis.barh([name for name, _ in rows], [row["ratio"] for _, row in rows], xerr=errors, color=colors)
+        axis.barh(
+            [name for name, _ in rows], [row["ratio"] for _, row in rows], xerr=errors, color=colors
+        )
         axis.axvline(1.0, color="black", linewidth=0.8)
         for place, (_, row) in enumerate(rows):
-            axis.text(max(row["high"], row["ratio"]), place, f" {row['ratio']:.2f}", va="center", fontsize=8)
+            axis.text(
+                max(row["high"], row["ratio"]),
+                place,
+                f" {row['ratio']:.2f}",
+                va="center",
+                fontsize=8,
+            )
         axis.set_xlim(0, 1.22 * max(max(row["high"], row["ratio"]) for _, row in rows))
         axis.set_title(_title(key), fontsize=10)
         axis.tick_params(labelsize=8)
@@ -300,11 +493,21 @@ def picture(found: dict[str, Any], path: Path) -> None:
     plt.close(figure)
 
 
-SECTIONS = (peers, own, idle, dispatch, checkpoint, ema, importing, growth, pictures, ddp, foreign, conditions)
+SECTIONS = (
+    peers,
+    own,
+    idle,
+    dispatch,
+    checkpoint,
+    ema,
+    importing,
+    growth,
+    pictures,
+    ddp,
+    foreign,
+    conditions,
+)
 
 
 if __name__ == "__main__":
-    results = load()
-    PAGE.write_text(page(results), encoding="utf-8")
-    picture(results, PICTURE)
-    print(f"{PAGE.relative_to(ROOT)} and {PICTURE.relative_to(ROOT)}, from {len(results)} results")
+    sys.exit(main())

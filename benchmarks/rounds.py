@@ -37,7 +37,11 @@ class Problem:
         generator = torch.Generator().manual_seed(seed)
         size = self.batch_size
         return [
-            (torch.randn(size, *self.shape, generator=generator), torch.randint(10, (size,), generator=generator)) for _ in range(count)
+            (
+                torch.randn(size, *self.shape, generator=generator),
+                torch.randint(10, (size,), generator=generator),
+            )
+            for _ in range(count)
         ]
 
 
@@ -46,9 +50,7 @@ class Outcome:
     """What the rounds showed of one contender: microseconds per iteration, epoch by epoch."""
 
     epochs: list[float] = field(default_factory=list)
-    typical: float = (
-        0.0  # an epoch made of typical turns: of each of its turns the median over all epochs, which one bad turn does not move
-    )
+    typical: float = 0.0  # an epoch made of typical turns: of each of its turns the median over all epochs, which one bad turn does not move
     background: float = 0.0  # microseconds per iteration of threads that it started
     error: str | None = None
 
@@ -58,7 +60,9 @@ class Rounds:
 
     def __init__(self, names: list[str], problem: Problem, epochs: int) -> None:
         self.problem, self.names = problem, list(names)
-        self.epochs = epochs + WARM_UP + 1  # half an epoch before the first turn, and half after the last
+        self.epochs = (
+            epochs + WARM_UP + 1
+        )  # half an epoch before the first turn, and half after the last
         self.turns = (epochs + WARM_UP) * (problem.epoch // problem.turn)
         self.seconds: dict[str, list[float]] = {name: [] for name in names}
         self.background = dict.fromkeys(names, 0.0)
@@ -133,8 +137,13 @@ class TurnLoader(DataLoader):
 
     def __init__(self, rounds: Rounds, name: str) -> None:
         problem = rounds.problem
-        super().__init__(TensorDataset(torch.zeros(problem.epoch * problem.batch_size)), batch_size=problem.batch_size)
-        self.__dict__.update(_rounds=rounds, _name=name, _batches=problem.batches(32), _started=None)
+        super().__init__(
+            TensorDataset(torch.zeros(problem.epoch * problem.batch_size)),
+            batch_size=problem.batch_size,
+        )
+        self.__dict__.update(
+            _rounds=rounds, _name=name, _batches=problem.batches(32), _started=None
+        )
 
     def __len__(self) -> int:
         return self._rounds.problem.epoch
@@ -163,7 +172,12 @@ def compete(contenders: dict[str, Contender], problem: Problem, epochs: int) -> 
     with background_time(rounds.background):
         threads = []
         for name, run in contenders.items():
-            thread = threading.Thread(target=_play, args=(rounds, name, run, outcomes[name]), name=f"contender:{name}", daemon=True)
+            thread = threading.Thread(
+                target=_play,
+                args=(rounds, name, run, outcomes[name]),
+                name=f"contender:{name}",
+                daemon=True,
+            )
             thread.start()
             threads.append(thread)
             rounds.wait_until_ready()  # one sets up after another
@@ -173,9 +187,15 @@ def compete(contenders: dict[str, Contender], problem: Problem, epochs: int) -> 
     per_epoch = problem.epoch // problem.turn
     for name, outcome in outcomes.items():
         turns = rounds.seconds[name]
-        whole = [turns[at : at + per_epoch] for at in range(0, len(turns) - per_epoch + 1, per_epoch)][WARM_UP:]
+        whole = [
+            turns[at : at + per_epoch] for at in range(0, len(turns) - per_epoch + 1, per_epoch)
+        ][WARM_UP:]
         outcome.epochs = [sum(epoch) / problem.epoch * 1e6 for epoch in whole]
-        outcome.typical = sum(map(statistics.median, zip(*whole, strict=True))) / problem.epoch * 1e6 if whole else 0.0
+        outcome.typical = (
+            sum(map(statistics.median, zip(*whole, strict=True))) / problem.epoch * 1e6
+            if whole
+            else 0.0
+        )
         outcome.background = rounds.background[name] / (rounds.epochs * problem.epoch) * 1e6
     return outcomes
 
@@ -202,7 +222,9 @@ def background_time(seconds: dict[str, float]) -> Iterator[None]:
 
     def start(self: threading.Thread) -> None:
         starter = threading.current_thread()
-        self._for = getattr(starter, "_for", None) or (starter.name.removeprefix("contender:") if ":" in starter.name else None)
+        self._for = getattr(starter, "_for", None) or (
+            starter.name.removeprefix("contender:") if ":" in starter.name else None
+        )
         original_start(self)
 
     def run(self: threading.Thread) -> None:

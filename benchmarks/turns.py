@@ -30,7 +30,10 @@ def take_turns(
     `before` says how many iterations a contender has behind it when the turns begin; `meet` is called before each turn, and does not count.
     """
     turns = Turns(list(contenders), blocks + WARM_UP, block, clock, meet)
-    threads = [threading.Thread(target=run, args=(TurnLoader(turns, name, before.get(name, 0)),)) for name, run in contenders.items()]
+    threads = [
+        threading.Thread(target=run, args=(TurnLoader(turns, name, before.get(name, 0)),))
+        for name, run in contenders.items()
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -42,7 +45,12 @@ def ratio(values: list[float], base: list[float]) -> dict[str, float]:
     """The median of the ratios to another contender's turns of the same round, with quartiles."""
     ratios = [value / other for value, other in zip(values, base, strict=True)]
     low, _, high = statistics.quantiles(ratios, n=4)
-    return {"us": statistics.median(values), "ratio": statistics.median(ratios), "low": low, "high": high}
+    return {
+        "us": statistics.median(values),
+        "ratio": statistics.median(ratios),
+        "low": low,
+        "high": high,
+    }
 
 
 class Turns:
@@ -81,7 +89,13 @@ class TurnLoader:
 
     def __init__(self, turns: Turns, name: str, before: int = 0) -> None:
         generator = torch.Generator().manual_seed(0)
-        self._batches = [(torch.randn(32, 32, generator=generator), torch.randint(10, (32,), generator=generator)) for _ in range(64)]
+        self._batches = [
+            (
+                torch.randn(32, 32, generator=generator),
+                torch.randint(10, (32,), generator=generator),
+            )
+            for _ in range(64)
+        ]
         self._turns, self._name, self._before = turns, name, before
 
     def __len__(self) -> int:

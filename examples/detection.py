@@ -19,7 +19,14 @@ EPOCHS = 8
 
 
 def data(split: str):
-    return DATASETS.build({"type": "shapes_detection", "split": split, "size": 48, "count": 384 if split == "train" else 96})
+    return DATASETS.build(
+        {
+            "type": "shapes_detection",
+            "split": split,
+            "size": 48,
+            "count": 384 if split == "train" else 96,
+        }
+    )
 
 
 def make_model() -> torch.nn.Module:
@@ -70,7 +77,9 @@ def hookline(epochs: int) -> float:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="two epochs, to see that it runs")
     epochs = 2 if parser.parse_args().quick else EPOCHS
     print(f"plain {plain(epochs):.3f}, hookline {hookline(epochs):.3f}")

@@ -24,13 +24,23 @@ NOISE = 16
 class GAN(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.generator = nn.Sequential(nn.Linear(NOISE, 128), nn.ReLU(), nn.Linear(128, 64), nn.Sigmoid(), nn.Unflatten(1, (1, 8, 8)))
-        self.critic = nn.Sequential(nn.Flatten(), nn.Linear(64, 128), nn.LeakyReLU(0.2), nn.Linear(128, 1))
+        self.generator = nn.Sequential(
+            nn.Linear(NOISE, 128),
+            nn.ReLU(),
+            nn.Linear(128, 64),
+            nn.Sigmoid(),
+            nn.Unflatten(1, (1, 8, 8)),
+        )
+        self.critic = nn.Sequential(
+            nn.Flatten(), nn.Linear(64, 128), nn.LeakyReLU(0.2), nn.Linear(128, 1)
+        )
 
     def losses(self, real: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """The critic's loss, whose gradient stops at the pictures, and the pictures made."""
         fake = self.generator(torch.randn(len(real), NOISE, device=real.device))
-        return softplus(-self.critic(real)).mean() + softplus(self.critic(fake.detach())).mean(), fake
+        return softplus(-self.critic(real)).mean() + softplus(
+            self.critic(fake.detach())
+        ).mean(), fake
 
     def train_step(self, batch, optimizer):
         """For Hookline: the model steps its optimizers itself."""
@@ -50,8 +60,15 @@ def step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
 def make() -> tuple[GAN, dict[str, torch.optim.Optimizer], DataLoader]:
     torch.manual_seed(0)
     model = GAN()
-    optimizers = {name: torch.optim.Adam(getattr(model, name).parameters(), lr=1e-3, betas=(0.5, 0.99)) for name in ("generator", "critic")}
-    return model, optimizers, DataLoader(DATASETS.build({"type": "digits", "split": "train"}), 64, shuffle=True)
+    optimizers = {
+        name: torch.optim.Adam(getattr(model, name).parameters(), lr=1e-3, betas=(0.5, 0.99))
+        for name in ("generator", "critic")
+    }
+    return (
+        model,
+        optimizers,
+        DataLoader(DATASETS.build({"type": "digits", "split": "train"}), 64, shuffle=True),
+    )
 
 
 def plain(epochs: int) -> float:
@@ -72,7 +89,9 @@ class Watch(BaseHook):
     interval: int = 5
 
     def before_train(self, runner):
-        self.noise = torch.randn(16, NOISE, generator=torch.Generator().manual_seed(0)).to(runner.device)
+        self.noise = torch.randn(16, NOISE, generator=torch.Generator().manual_seed(0)).to(
+            runner.device
+        )
 
     def after_train_iter(self, events, outputs):
         events.put_scalar("critic_loss", outputs["critic_loss"])
@@ -87,13 +106,22 @@ class Watch(BaseHook):
 def hookline(epochs: int) -> float:
     """Both optimizers are in the checkpoints, and a killed run goes on exactly where it was."""
     model, optimizers, loader = make()
-    runner = Runner(model, train_loader=loader, optimizer=optimizers, hooks=[Watch()], max_epochs=epochs, work_dir="runs/gan")
+    runner = Runner(
+        model,
+        train_loader=loader,
+        optimizer=optimizers,
+        hooks=[Watch()],
+        max_epochs=epochs,
+        work_dir="runs/gan",
+    )
     runner.train()
     return float(runner.outputs["critic_loss"])
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="two epochs, to see that it runs")
     epochs = 2 if parser.parse_args().quick else EPOCHS
     print(f"plain {plain(epochs):.3f}, hookline {hookline(epochs):.3f}")

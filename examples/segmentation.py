@@ -20,7 +20,14 @@ EPOCHS = 6
 
 
 def data(split: str):
-    return DATASETS.build({"type": "shapes_segmentation", "split": split, "size": 48, "count": 256 if split == "train" else 64})
+    return DATASETS.build(
+        {
+            "type": "shapes_segmentation",
+            "split": split,
+            "size": 48,
+            "count": 256 if split == "train" else 64,
+        }
+    )
 
 
 def make_model() -> nn.Module:
@@ -31,7 +38,9 @@ def make_model() -> nn.Module:
 def plain(epochs: int) -> float:
     train, val = DataLoader(data("train"), 16, shuffle=True), DataLoader(data("val"), 32)
     model = make_model()
-    average = torch.optim.swa_utils.AveragedModel(model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9), use_buffers=True)
+    average = torch.optim.swa_utils.AveragedModel(
+        model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.9), use_buffers=True
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for epoch in range(epochs):
         model.train()
@@ -58,7 +67,10 @@ def hookline(epochs: int) -> float:
         optimizer=torch.optim.AdamW(model.parameters(), lr=3e-3),
         loss_fn=nn.CrossEntropyLoss(),
         metrics=["accuracy"],
-        hooks=[{"type": "EMAHook", "momentum": 0.9}, {"type": "SegVisualizationHook", "interval": 64, "max_samples": 4}],
+        hooks=[
+            {"type": "EMAHook", "momentum": 0.9},
+            {"type": "SegVisualizationHook", "interval": 64, "max_samples": 4},
+        ],
         max_epochs=epochs,
         work_dir="runs/segmentation",
     )
@@ -67,7 +79,9 @@ def hookline(epochs: int) -> float:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="two epochs, to see that it runs")
     epochs = 2 if parser.parse_args().quick else EPOCHS
     print(f"plain {plain(epochs):.3f}, hookline {hookline(epochs):.3f}")

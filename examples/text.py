@@ -39,14 +39,18 @@ class Writer(nn.Module):
     def __init__(self, width: int = 64, layers: int = 2) -> None:
         super().__init__()
         self.letters, self.places = nn.Embedding(len(LETTERS), width), nn.Embedding(LENGTH, width)
-        layer = nn.TransformerEncoderLayer(width, 4, 4 * width, dropout=0.0, batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(
+            width, 4, 4 * width, dropout=0.0, batch_first=True, norm_first=True
+        )
         self.body = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
         self.head = nn.Linear(width, len(LETTERS))
 
     def forward(self, codes: torch.Tensor) -> torch.Tensor:
         mask = nn.Transformer.generate_square_subsequent_mask(codes.shape[1], device=codes.device)
         hidden = self.letters(codes) + self.places.weight[: codes.shape[1]]
-        return self.head(self.body(hidden, mask, is_causal=True)).transpose(1, 2)  # [N, letters, places], as cross_entropy wants it
+        return self.head(self.body(hidden, mask, is_causal=True)).transpose(
+            1, 2
+        )  # [N, letters, places], as cross_entropy wants it
 
     @torch.no_grad()
     def write(self, begin: str, count: int = 120) -> str:
@@ -59,7 +63,9 @@ class Writer(nn.Module):
 
 def loaders() -> tuple[DataLoader, DataLoader]:
     cut = int(len(CODES) * 0.9)
-    return DataLoader(Windows(CODES[:cut], LENGTH), 64, shuffle=True), DataLoader(Windows(CODES[cut:], LENGTH), 64)
+    return DataLoader(Windows(CODES[:cut], LENGTH), 64, shuffle=True), DataLoader(
+        Windows(CODES[cut:], LENGTH), 64
+    )
 
 
 def make_model() -> Writer:
@@ -82,8 +88,15 @@ def plain(epochs: int) -> float:
             optimizer.zero_grad()
         model.eval()
         with torch.no_grad():
-            losses = [(nn.functional.cross_entropy(model(codes), wanted), len(codes)) for codes, wanted in val]
-        bits = sum(float(loss) * count for loss, count in losses) / sum(count for _, count in losses) / 0.6931
+            losses = [
+                (nn.functional.cross_entropy(model(codes), wanted), len(codes))
+                for codes, wanted in val
+            ]
+        bits = (
+            sum(float(loss) * count for loss, count in losses)
+            / sum(count for _, count in losses)
+            / 0.6931
+        )
         print(f"epoch {epoch + 1}: {bits:.2f} bits per character")
     return bits
 
@@ -107,7 +120,11 @@ def hookline(epochs: int) -> float:
         val_loader=val,
         optimizer=torch.optim.AdamW(model.parameters(), lr=3e-3),
         loss_fn=nn.CrossEntropyLoss(),
-        hooks=[{"type": "OptimizerHook", "grad_clip": {"max_norm": 1.0}}, {"type": "CheckpointHook", "best_metric": "val_loss"}, Sample()],
+        hooks=[
+            {"type": "OptimizerHook", "grad_clip": {"max_norm": 1.0}},
+            {"type": "CheckpointHook", "best_metric": "val_loss"},
+            Sample(),
+        ],
         max_epochs=epochs,
         work_dir="runs/text",
     )
@@ -116,7 +133,9 @@ def hookline(epochs: int) -> float:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="two epochs, to see that it runs")
     epochs = 2 if parser.parse_args().quick else EPOCHS
     print(f"plain {plain(epochs):.3f}, hookline {hookline(epochs):.3f}")

@@ -1,9 +1,9 @@
-"""Kill training runs again and again, at random moments and inside saves, and compare each with a run that was left alone.
+"""Kill training runs many times, at random moments and inside saves, and compare each with an uninterrupted run.
 
     python scripts/kill_chains.py [--kills 300] [--jobs 2] [--seed 0] [--case NAME …] [--json FILE]
 
-Processes are forked from one that has everything imported, so that a kill costs a second and not ten; they are real
-processes, and SIGKILL is what ends them. Exit code 1 if any chain failed to resume or ended differently.
+A chain is a run that is killed with SIGKILL and resumed several times. Its processes are forked from one that has everything imported,
+so that a kill costs a second and not ten. Exit code 1 if any chain failed to resume or ended differently.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,37 +30,58 @@ from hookline import Runner, make_loader
 from hookline.hooks import build_hook
 from hookline.verify import BatchTraceHook, Chain, compare_runs, run_chain
 
-SAMPLES, FEATURES, CLASSES, WIDTH = 230, 32, 5, 1400  # 2 million weights: a checkpoint of 24 MB takes long enough to be hit
+SAMPLES = 230
+FEATURES = 32
+CLASSES = 5
+WIDTH = 1400  # 2 million weights: writing a checkpoint of 24 MB takes long enough to be hit
 
 
 class Augmented(TensorDataset):
-    """Data that draws random numbers of all three kinds when it is read."""
+    """Data that draws random numbers from Python, torch and numpy when it is read."""
 
     def __getitem__(self, index: int) -> Any:
         x, y = super().__getitem__(index)
-        return x * random.uniform(0.9, 1.1) + torch.randn(()) * 0.1 + float(np.random.rand()) * 0.1, y
+        scaled = x * random.uniform(0.9, 1.1)
+        noise = torch.randn(()) * 0.1 + float(np.random.rand()) * 0.1
+        return scaled + noise, y
 
 
 def data(augmented: bool, seed: int) -> TensorDataset:
     generator = torch.Generator().manual_seed(seed)
     y = torch.randint(CLASSES, (SAMPLES,), generator=generator)
     x = torch.randn(SAMPLES, FEATURES, generator=generator) + nn.functional.one_hot(y, FEATURES)
-    return (Augmented if augmented else TensorDataset)(x, y)
+    return Augmented(x, y) if augmented else TensorDataset(x, y)
 
 
-def case(*hooks: dict[str, Any], workers: int = 0, epochs: int | None = None, every: int = 4) -> Callable[[Path], Runner]:
-    """A run: its hooks, workers, length, and how often it saves (by iteration, or by epoch if its length is in epochs)."""
+def case(
+    *hooks: dict[str, Any], workers: int = 0, epochs: int | None = None, every: int = 4
+) -> Callable[[Path], Runner]:
+    """Return a function that builds a run.
+
+    Args:
+        hooks: Configs of hooks, beside those for saving and logging.
+        workers: The number of processes that load data.
+        epochs: The length of the run, which then saves after each epoch. By default it has 52 iterations.
+        every: The number of iterations between two saves, in a run without `epochs`.
+    """
 
     def build(work_dir: Path) -> Runner:
         torch.set_num_threads(1)
         torch.manual_seed(1)
-        body = nn.Linear(FEATURES, WIDTH), nn.BatchNorm1d(WIDTH), nn.ReLU(), nn.Dropout(0.3), nn.Linear(WIDTH, WIDTH)
-        model = nn.Sequential(*body, nn.Linear(WIDTH, CLASSES))
+        model = make_model()
         save = {"type": "CheckpointHook", "max_keep_ckpts": 2}
-        save |= {"interval": 1} if epochs else {"interval": every, "by_epoch": False}
+        if epochs:
+            save |= {"interval": 1}
+            length = {"max_epochs": epochs}
+        else:
+            save |= {"interval": every, "by_epoch": False}
+            length = {"max_iters": 52}
+        configs = (save, {"type": "LoggerHook", "interval": 3}, *hooks)
         return Runner(
             model,
-            train_loader=make_loader(data(True, 0), batch_size=16, shuffle=True, num_workers=workers, seed=1),
+            train_loader=make_loader(
+                data(True, 0), batch_size=16, shuffle=True, num_workers=workers, seed=1
+            ),
             val_loader=make_loader(data(False, 1), batch_size=64),
             optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
             loss_fn=nn.CrossEntropyLoss(),
@@ -67,17 +89,34 @@ def case(*hooks: dict[str, Any], workers: int = 0, epochs: int | None = None, ev
             seed=1,
             work_dir=work_dir,
             resume="auto",
-            hooks=[build_hook(hook) for hook in (save, {"type": "LoggerHook", "interval": 3}, *hooks)] + [BatchTraceHook()],
-            **({"max_epochs": epochs} if epochs else {"max_iters": 52}),
+            hooks=[*(build_hook(config) for config in configs), BatchTraceHook()],
+            **length,
         )
 
     return build
 
 
+def make_model() -> nn.Module:
+    return nn.Sequential(
+        nn.Linear(FEATURES, WIDTH),
+        nn.BatchNorm1d(WIDTH),
+        nn.ReLU(),
+        nn.Dropout(0.3),
+        nn.Linear(WIDTH, WIDTH),
+        nn.Linear(WIDTH, CLASSES),
+    )
+
+
 EMA = {"type": "EMAHook", "momentum": 0.99, "warm_up": 5}
 STOP = {"type": "EarlyStoppingHook", "monitor": "val_loss", "patience": 2, "min_delta": 0.05}
 ACCUMULATE = {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 3}
-COSINE = {"type": "CosineAnnealingLrUpdaterHook", "min_lr": 1e-5, "by_epoch": False, "warmup": "linear", "warmup_iters": 10}
+COSINE = {
+    "type": "CosineAnnealingLrUpdaterHook",
+    "min_lr": 1e-5,
+    "by_epoch": False,
+    "warmup": "linear",
+    "warmup_iters": 10,
+}
 VALIDATE = {"type": "EvalHook", "interval": 10, "by_epoch": False}
 
 CASES = {
@@ -93,7 +132,7 @@ CASES = {
 
 
 def fork(build: Callable[[Path], Runner], work_dir: Path) -> int:
-    """Run in a process of its own, without waiting for it."""
+    """Start a run in a forked process and return the process id."""
     work_dir.mkdir(parents=True, exist_ok=True)
     process = os.fork()
     if process:
@@ -101,67 +140,120 @@ def fork(build: Callable[[Path], Runner], work_dir: Path) -> int:
     code = 1
     try:
         output = os.open(work_dir / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        os.dup2(output, 1), os.dup2(output, 2)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         build(work_dir).train()
         code = 0
     except BaseException:
-        import traceback
-
         traceback.print_exc()
     finally:
-        sys.stdout.flush(), sys.stderr.flush()
+        sys.stdout.flush()
+        sys.stderr.flush()
         os._exit(code)
 
 
 def straight_run(build: Callable[[Path], Runner], work_dir: Path) -> float:
+    """Run without interruption and return the seconds that it took."""
     started = time.monotonic()
     _, status = os.waitpid(fork(build, work_dir), 0)
     if status:
-        raise RuntimeError(f"the straight run failed:\n{(work_dir / 'output.txt').read_text()[-2000:]}")
+        raise RuntimeError(
+            f"the straight run failed:\n{(work_dir / 'output.txt').read_text()[-2000:]}"
+        )
     return time.monotonic() - started
 
 
 def one_chain(name: str, folder: Path, kills: int, seconds: float, seed: int) -> dict[str, Any]:
-    """A chain of killed runs, and how it compares with the straight one."""
-    pieces = folder / name.replace(",", "").replace(" ", "_") / f"killed-{seed}"
-    result = run_chain(lambda work_dir: fork(CASES[name], work_dir), pieces, Chain(kills, 2 * seconds / (kills + 1), seed, limit=120))
+    """Run a chain and return how it compares with the uninterrupted run."""
+    pieces = folder_of(name, folder) / f"killed-{seed}"
+    result = run_chain(
+        lambda work_dir: fork(CASES[name], work_dir),
+        pieces,
+        Chain(kills, 2 * seconds / (kills + 1), seed, limit=120),
+    )
     differences = []
-    if not result.failures:
-        differences = [f"{subject}: {texts[0]}" for subject, texts in compare_runs(pieces.parent / "straight", pieces).items() if texts]
-    else:
+    if result.failures:
         result.failures.append((pieces / "output.txt").read_text()[-1500:])
-    return {"case": name, "kills": result.kills, "in_save": result.kills_in_save, "failures": result.failures, "differences": differences}
+    else:
+        for subject, texts in compare_runs(pieces.parent / "straight", pieces).items():
+            if texts:
+                differences.append(f"{subject}: {texts[0]}")
+    return {
+        "case": name,
+        "kills": result.kills,
+        "in_save": result.kills_in_save,
+        "failures": result.failures,
+        "differences": differences,
+    }
+
+
+def folder_of(case_name: str, folder: Path) -> Path:
+    return folder / case_name.replace(",", "").replace(" ", "_")
 
 
 def main() -> int:
+    args = parse_arguments()
+    rows = run_chains(args)
+    killed = sum(row["kills"] for row in rows)
+    in_save = sum(row["in_save"] for row in rows)
+    bad = sum(bool(row["failures"] or row["differences"]) for row in rows)
+    print(
+        f"{killed} kills, {in_save} inside a save, in {len(rows)} chains: "
+        f"{len(rows) - bad} ended bit-identical, {bad} not"
+    )
+    if args.json:
+        content = {"kills": killed, "in_save": in_save, "chains": rows}
+        args.json.write_text(json.dumps(content, indent=2) + "\n")
+    return 1 if bad else 0
+
+
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=300, help="how many in all (default: 300)")
-    parser.add_argument("--per-chain", type=int, default=8, help="how many until a run may finish (default: 8)")
+    parser.add_argument("--kills", type=int, default=300, help="total number (default: 300)")
+    parser.add_argument(
+        "--per-chain", type=int, default=8, help="kills before a run may finish (default: 8)"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="chains at a time (default: 2)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--case", action="append", choices=list(CASES), help="only these (default: all)")
-    parser.add_argument("--json", type=Path, help="also write the results here")
-    args = parser.parse_args()
+    parser.add_argument(
+        "--case", action="append", choices=list(CASES), help="run only this case (default: all)"
+    )
+    parser.add_argument("--json", type=Path, help="also write the results to this file")
+    return parser.parse_args()
+
+
+def run_chains(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Run chains of all cases in turn until there were enough kills."""
     names = args.case or list(CASES)
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="kill-chains-") as name, ThreadPoolExecutor(args.jobs) as pool:
-        folder = Path(name)
-        seconds = {case: straight_run(CASES[case], folder / case.replace(",", "").replace(" ", "_") / "straight") for case in names}
+    with (
+        tempfile.TemporaryDirectory(prefix="kill-chains-") as path,
+        ThreadPoolExecutor(args.jobs) as pool,
+    ):
+        folder = Path(path)
+        seconds = {}
+        for name in names:
+            seconds[name] = straight_run(CASES[name], folder_of(name, folder) / "straight")
+
+        def run(number: int) -> dict[str, Any]:
+            name = names[number % len(names)]
+            return one_chain(name, folder, args.per_chain, seconds[name], args.seed + number)
+
         number = 0
         while sum(row["kills"] for row in rows) < args.kills:
-            batch = [(names[(number + i) % len(names)], args.seed + number + i) for i in range(args.jobs)]
-            number += args.jobs
-            for row in pool.map(lambda item: one_chain(item[0], folder, args.per_chain, seconds[item[0]], item[1]), batch):
+            for row in pool.map(run, range(number, number + args.jobs)):
                 rows.append(row)
-                bad = "; ".join(row["failures"][:2] + row["differences"])
-                print(f"{row['case']:26} {row['kills']:3} kills, {row['in_save']:2} in a save: {bad or 'identical'}", flush=True)
-    killed, in_save = (sum(row[key] for row in rows) for key in ("kills", "in_save"))
-    bad_rows = [row for row in rows if row["failures"] or row["differences"]]
-    good = len(rows) - len(bad_rows)
-    print(f"{killed} kills, {in_save} inside a save, in {len(rows)} chains: {good} ended bit-identical, {len(bad_rows)} not")
-    if args.json:
-        args.json.write_text(json.dumps({"kills": killed, "in_save": in_save, "chains": rows}, indent=2) + "\n")
-    return 1 if bad_rows else 0
+                print_chain(row)
+            number += args.jobs
+    return rows
+
+
+def print_chain(row: dict[str, Any]) -> None:
+    problems = "; ".join(row["failures"][:2] + row["differences"]) or "identical"
+    print(
+        f"{row['case']:26} {row['kills']:3} kills, {row['in_save']:2} in a save: {problems}",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Kill a random worker of a job again and again, let torchrun start it anew, and compare the end with a job that was left alone.
+"""Kill random workers of a distributed job, let torchrun restart it, and compare the end with an uninterrupted job.
 
     python scripts/kill_workers.py [--kills 30] [--seed 0] [--epochs 150]
 
-Two real processes under `hookline train --nproc 2 --max-restarts …`, with dropout, shuffling and averaged weights. Exit code 1
-if the job fails, ends differently, or was over before all kills were done.
+The job has two processes under `hookline train --nproc 2 --max-restarts …`, with dropout, shuffling and averaged weights. Exit code
+1 if the job fails, ends differently, or finishes before all kills are done.
 """
 
 from __future__ import annotations
@@ -34,41 +34,42 @@ hooks:
   - {type: CheckpointHook, by_epoch: false, interval: 7, max_keep_ckpts: 2}
   - {type: EMAHook, momentum: 0.99}
 """
-OF_TIME = ("meta", "events", "by_rank")  # what differs between any two runs
+OF_TIME = ("meta", "events", "by_rank")  # entries that differ between any two runs
 
 
 def start(folder: Path, name: str, restarts: int) -> subprocess.Popen[bytes]:
-    command = [
-        sys.executable,
-        "-m",
-        "hookline",
-        "train",
-        "config.yaml",
-        "--work-dir",
-        name,
-        "--nproc",
-        "2",
-        "--max-restarts",
-        str(restarts),
-    ]
-    log = open(folder / f"{name}.txt", "wb")  # noqa: SIM115  # the job's
-    return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    """Start the job in a folder; its output is in NAME.txt."""
+    command = [sys.executable, "-m", "hookline", "train", "config.yaml", "--work-dir", name]
+    command += ["--nproc", "2", "--max-restarts", str(restarts)]
+    log = open(folder / f"{name}.txt", "wb")  # noqa: SIM115  # the job keeps it open
+    return subprocess.Popen(
+        command, cwd=folder, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
 
 
 def workers(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """The processes that train. The command starts torchrun, and that starts them: they alone have a rank."""
+    """Return the processes that train. The command starts torchrun, torchrun starts them, and only they have a rank."""
+    found = []
     try:
-        return [worker for launcher in psutil.Process(job.pid).children() for worker in launcher.children() if "RANK" in worker.environ()]
-    except psutil.Error:  # one of them ended while we looked
+        for launcher in psutil.Process(job.pid).children():
+            for worker in launcher.children():
+                if "RANK" in worker.environ():
+                    found.append(worker)
+    except psutil.Error:  # one of them has just ended
         return []
+    return found
 
 
 class Killer(threading.Thread):
-    """Kills one worker after another, at random moments of their lives."""
+    """A thread that kills one worker after another, at random moments."""
 
     def __init__(self, job: subprocess.Popen[bytes], kills: int, seed: int, log: Path) -> None:
         super().__init__(daemon=True)
-        self.job, self.left, self.random, self.log, self.killed = job, kills, random.Random(seed), log, []
+        self.job = job
+        self.left = kills
+        self.random = random.Random(seed)
+        self.log = log
+        self.killed: list[int] = []
 
     def run(self) -> None:
         seen: set[int] = set()
@@ -78,7 +79,7 @@ class Killer(threading.Thread):
                 time.sleep(0.05)
                 continue
             seen |= {process.pid for process in fresh}
-            if self.random.random() < 0.9:  # one in ten dies before it trains
+            if self.random.random() < 0.9:  # one in ten is killed before it trains
                 self._wait_for_progress()
             time.sleep(self.random.uniform(0.0, 2.5))
             victim = self.random.choice(fresh)
@@ -119,11 +120,15 @@ def main() -> int:
             print((folder / "killed.txt").read_text()[-3000:])
             return 1
         if killer.left:
-            print(f"the job was over before {killer.left} of {arguments.kills} kills: this shows nothing, give it more --epochs")
+            print(
+                f"the job finished before {killer.left} of {arguments.kills} kills; increase --epochs"
+            )
             return 1
-        first, second = (load_checkpoint(folder / name / "last.pth") for name in ("alone", "killed"))
+        first = load_checkpoint(folder / "alone" / "last.pth")
+        second = load_checkpoint(folder / "killed" / "last.pth")
         differences = [text for text in diff(first, second) if not text.startswith(OF_TIME)]
-        print("\n".join(differences) or "bit-identical: weights, average, optimizer, random numbers, position, hooks")
+        same = "bit-identical: weights, average, optimizer, random numbers, position, hooks"
+        print("\n".join(differences) or same)
         return 1 if differences else 0
 
 

@@ -1,8 +1,8 @@
-"""Make docs/images/pictures.png: one picture of each kind, out of real runs.
+"""Make docs/images/pictures.png: one picture of each kind, from real runs.
 
     python scripts/make_contact_sheet.py [--runs FOLDER]
 
-It trains the three demos and a small transformer on the digits, with all hooks that draw; that takes a few minutes.
+Trains the three demos and a small transformer with all hooks that draw, in a few minutes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,18 @@ from PIL import Image
 from torch import nn
 
 from hookline import Runner, load_config
-from hookline.visual.canvas import blank
-from hookline.visual.render import render
+from hookline.visual.backends import render
+from hookline.visual.canvas import Canvas, Raster, Text
 
 ROOT = Path(__file__).parents[1]
-COLUMNS, WIDTH, GAP, TITLE = 3, 470, 14, 24
+COLUMNS = 3
 
-# Title, run, folder of the pictures, and which of them.
+# Lengths in pixels.
+WIDTH = 470
+GAP = 14
+TITLE_HEIGHT = 24
+
+# Title, run, folder of the pictures, and index of the picture.
 SHEET = (
     ("VisualizationHook", "digits", "VisualizationHook/val", 0),
     ("DetVisualizationHook", "shapes_detection", "DetVisualizationHook/train", -1),
@@ -40,7 +45,7 @@ SHEET = (
 
 
 class Transformer(nn.Module):
-    """Looks at an 8x8 digit pixel by pixel, so that its attention can be seen finely."""
+    """A transformer with one token per pixel of an 8x8 digit, for fine attention maps."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,23 +62,14 @@ class Transformer(nn.Module):
 
 
 def train(name: str, folder: Path) -> None:
-    """One of the runs, with pictures more often than by default."""
+    """Run one of the trainings, with more pictures than by default."""
     if name == "transformer":
-        pictures = [{"type": "AttentionMapHook", "frequency": 100}]
-        config = load_config(ROOT / "configs" / "digits.yaml", [f"work_dir={folder}", "training.epochs=15", "optimizer.lr=3e-3"])
-        config["hooks"], config["model"] = pictures, {"type": "cnn", "width": 4}
-        parts = Runner.from_config(config)
-        torch.manual_seed(0)
-        model = Transformer()
-        loaders = {"train_loader": parts.train_loader, "val_loader": parts.val_loader}
-        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-        Runner(model, optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), hooks=pictures, work_dir=folder, max_epochs=15, **loaders).train()
+        train_transformer(folder)
         return
     config = load_config(ROOT / "configs" / f"{name}.yaml", [f"work_dir={folder}"])
     if name == "digits":
-        kinds = ("LoggerHook", "CheckpointHook")
         config["hooks"] = [
-            *(hook for hook in config["hooks"] if hook["type"] in kinds),
+            {"type": "LoggerHook"},
             {"type": "VisualizationHook", "max_samples": 12, "interval": 100},
             {"type": "FeatureMapHook", "layers": ["features.0"]},
             {"type": "GradientFlowHook", "frequency": 10},
@@ -85,32 +81,52 @@ def train(name: str, folder: Path) -> None:
     Runner.from_config(config).train()
 
 
-def sheet(runs: Path) -> np.ndarray:
-    """All pictures below their titles, in columns that are filled where there is most room."""
-    cells = []
-    for title, run, folder, which in SHEET:
-        path = sorted((runs / run / "visualizations" / folder).glob("step_*.png"))[which]
-        image = Image.open(path).convert("RGB")
-        if image.width <= WIDTH // 2:
-            image = image.resize((2 * image.width, 2 * image.height), Image.Resampling.NEAREST)
-        if image.width > WIDTH:
-            image = image.resize((WIDTH, round(image.height * WIDTH / image.width)), Image.Resampling.LANCZOS)
-        cells.append((title, np.asarray(image)))
-    heights, places = [GAP] * COLUMNS, []
-    for _, pixels in cells:
+def train_transformer(folder: Path) -> None:
+    digits = Runner.from_config(load_config(ROOT / "configs" / "digits.yaml"))
+    torch.manual_seed(0)
+    model = Transformer()
+    Runner(
+        model,
+        optimizer=torch.optim.AdamW(model.parameters(), lr=3e-3),
+        loss_fn=nn.CrossEntropyLoss(),
+        hooks=[{"type": "AttentionMapHook", "frequency": 100}],
+        work_dir=folder,
+        max_epochs=15,
+        train_loader=digits.train_loader,
+        val_loader=digits.val_loader,
+    ).train()
+
+
+def load_picture(path: Path) -> np.ndarray:
+    """Load a picture, enlarged or shrunk to about the width of a column."""
+    image = Image.open(path).convert("RGB")
+    if image.width <= WIDTH // 2:
+        image = image.resize((2 * image.width, 2 * image.height), Image.Resampling.NEAREST)
+    if image.width > WIDTH:
+        height = round(image.height * WIDTH / image.width)
+        image = image.resize((WIDTH, height), Image.Resampling.LANCZOS)
+    return np.asarray(image)
+
+
+def draw_sheet(runs: Path) -> np.ndarray:
+    """Draw all pictures below their titles, each in the shortest column."""
+    canvas = Canvas(0, GAP + COLUMNS * (WIDTH + GAP), (246, 246, 248))
+    heights = [GAP] * COLUMNS
+    for title, run, folder, index in SHEET:
+        paths = sorted((runs / run / "visualizations" / folder).glob("step_*.png"))
+        pixels = load_picture(paths[index])
         column = heights.index(min(heights))
-        places.append((GAP + column * (WIDTH + GAP), heights[column]))
-        heights[column] += TITLE + pixels.shape[0] + GAP
-    picture = blank(max(heights), GAP + COLUMNS * (WIDTH + GAP), (246, 246, 248))
-    for (title, pixels), (left, top) in zip(cells, places, strict=True):
-        picture.write(left, top + TITLE / 2, title, 15)
-        picture.paste(pixels, left, top + TITLE)
-    return render(picture, "matplotlib")
+        x = GAP + column * (WIDTH + GAP)
+        y = heights[column]
+        canvas.add(Text(x, y + TITLE_HEIGHT / 2, title, 15), Raster(x, y + TITLE_HEIGHT, pixels))
+        heights[column] += TITLE_HEIGHT + pixels.shape[0] + GAP
+    canvas.height = max(heights)
+    return render(canvas, "matplotlib")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=Path, help="keep the runs here, and use those that are there already")
+    parser.add_argument("--runs", type=Path, help="keep the runs here, and reuse existing ones")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     with tempfile.TemporaryDirectory() as temporary:
@@ -118,7 +134,8 @@ def main() -> None:
         for name in dict.fromkeys(run for _, run, _, _ in SHEET):
             if not (runs / name).exists():
                 train(name, runs / name)
-        pixels = (sheet(runs).astype(int) + 4) // 8 * 8  # 32 shades of each colour halve the file and look the same
+        # 32 shades of each color halve the size of the file and look the same.
+        pixels = (draw_sheet(runs).astype(int) + 4) // 8 * 8
         image = Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
     path = ROOT / "docs" / "images" / "pictures.png"
     image.save(path, optimize=True)

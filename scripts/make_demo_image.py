@@ -1,7 +1,8 @@
-"""Make docs/images/demo.svg: what the demo and `hookline plan` print."""
+"""Make docs/images/demo.svg: the output of the demo and of `hookline plan`."""
 
 from __future__ import annotations
 
+import io
 import re
 import subprocess
 import sys
@@ -15,22 +16,32 @@ ROOT = Path(__file__).parents[1]
 
 
 def output(*command: str) -> str:
-    return subprocess.run([sys.executable, "-m", "hookline", *command], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    """Return the output of a hookline command."""
+    return subprocess.run(
+        [sys.executable, "-m", "hookline", *command],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
 
 def main() -> None:
-    console = Console(record=True, width=112, file=open("/dev/null", "w"))  # noqa: SIM115  # it is only recorded
+    console = Console(record=True, width=112, file=io.StringIO())
     with tempfile.TemporaryDirectory() as folder:
-        lines = output("train", "configs/digits.yaml", "--work-dir", folder).replace(folder, "runs/digits").splitlines()
+        text = output("train", "configs/digits.yaml", "--work-dir", folder)
+    lines = text.replace(folder, "runs/digits").splitlines()
     reports = [line for line in lines if line.startswith(("train ", "val "))]
-    end = [line for line in lines if line.startswith(("stopped", "last ", "best ", "files ", "checkpoints "))]
+    endings = ("stopped", "last ", "best ", "files ", "checkpoints ")
+    end = [line for line in lines if line.startswith(endings)]
     console.print(Text("$ make demo", style="bold green"))
     console.print(Text("\n".join([*reports[:3], "…", *reports[-2:], *end])))
     console.print(Text("\n$ hookline plan configs/digits.yaml", style="bold green"))
     plan = output("plan", "configs/digits.yaml").splitlines()
     console.print(Text("\n".join([*plan[:16], "…"])))
     svg = console.export_svg(title="hookline")
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # fonts from the network; the reader's own will do
+    # Remove the fonts from the network: the reader's own are good enough.
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     (ROOT / "docs" / "images" / "demo.svg").write_text(svg)
 
 

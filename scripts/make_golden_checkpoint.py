@@ -1,6 +1,6 @@
 """Write the checkpoint that later releases must be able to resume: tests/golden/checkpoint_<version>.pth.
 
-Run it once for a release whose files differ from those before; tests/test_golden.py resumes every file that lies there.
+Run it once for a release whose files differ from those of earlier ones. tests/test_golden.py resumes every file in that directory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ITERS = 9
 
 
 def golden_runner(work_dir: Path, iters: int = ITERS, resume: Path | None = None) -> Runner:
-    """A small run with everything that a checkpoint keeps: momentum, batch norm, dropout, shuffled data, hooks with state."""
+    """Build a small run with all kinds of state: momentum, batch norm, dropout, shuffled data, hooks."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 3))
     generator = torch.Generator().manual_seed(0)

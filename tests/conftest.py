@@ -1,4 +1,7 @@
-"""For all tests: no deadlines on a busy machine, and no thread fights between parallel tests."""
+"""Settings and fixtures of all tests.
+
+Tests run in parallel, often on a busy machine: torch uses one thread, and Hypothesis has no deadlines.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,38 @@ import os
 import sys
 import tempfile
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start, too: several run at a time
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the processes that tests start
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from hookline.engine import HOOKS
+from tests.clock import FakeClock
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-os.environ.setdefault("TRACKIO_DIR", os.path.join(tempfile.gettempdir(), "hookline-tests-trackio"))  # it is read when that is imported
-settings.register_profile("hookline", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+# Trackio reads its directory when it is imported.
+os.environ.setdefault("TRACKIO_DIR", os.path.join(tempfile.gettempdir(), "hookline-tests-trackio"))
+settings.register_profile(
+    "hookline",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 settings.load_profile("hookline")
 torch.set_num_threads(1)
 
+FOREIGN_REGISTRIES = (
+    "hookline.compat.mmengine.registry",
+    "hookline.compat.mmcv.runner",
+    "hookline.compat.mmcv.runner.hooks",
+)
+
+pytest_plugins = ["tests.plugins.order", "tests.plugins.skips"]
+
 
 @pytest.fixture(autouse=True)
-def _logger_as_it_was():
-    """A test may turn the package's logger down; the next one finds it as it was."""
+def _restore_log_level():
+    """Restore the level of the package's logger after each test."""
     logger = logging.getLogger("hookline")
     level = logger.level
     yield
@@ -32,30 +49,43 @@ def _logger_as_it_was():
 
 
 @pytest.fixture(autouse=True)
-def _hooks_as_they_were():
-    """A hook that a test registers is gone when it is over; built-in ones, which come with an import, stay."""
+def _restore_hook_registry():
+    """Remove the hooks that a test registered. Built-in hooks, registered by an import, stay."""
     known = dict(HOOKS._classes)
     yield
     for name, cls in list(HOOKS._classes.items()):
         if known.get(name) is not cls and not cls.__module__.startswith("hookline."):
             HOOKS._classes.pop(name)
-            HOOKS._classes.update({name: known[name]} if name in known else {})
+            if name in known:
+                HOOKS._classes[name] = known[name]
 
 
 @pytest.fixture(autouse=True)
-def _registries_of_other_frameworks_as_they_were():
-    """What a document's code registers there is gone when its test is over, as it would be with its process."""
+def _restore_foreign_registries():
+    """Remove the classes that the code of a document registered with another framework."""
     yield
-    for name in ("hookline.compat.mmengine.registry", "hookline.compat.mmcv.runner", "hookline.compat.mmcv.runner.hooks"):
-        for registry in vars(sys.modules[name]).values() if name in sys.modules else ():
+    for name in FOREIGN_REGISTRIES:
+        if name not in sys.modules:
+            continue
+        for registry in vars(sys.modules[name]).values():
             entries = getattr(registry, "_module_dict", {})
-            for key in [key for key, value in entries.items() if getattr(value, "__module__", "") in ("document", "snippet")]:
-                del entries[key]
+            for key, value in list(entries.items()):
+                if getattr(value, "__module__", "") in ("document", "snippet"):
+                    del entries[key]
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """A fake clock, which the training loop and its cost measurement read as well."""
+    clock = FakeClock()
+    for module in ("profiling.hook_costs", "engine.loop"):
+        monkeypatch.setattr(f"hookline.{module}.perf_counter", clock)
+    return clock
 
 
 @pytest.fixture(scope="session")
 def mlflow_server(tmp_path_factory):
-    """A real MLflow server, for all tests that talk to one: it takes long to start."""
+    """Start one real MLflow server for all tests that need one: it takes long to start."""
     pytest.importorskip("mlflow")
     from tests.mlflow_server import Server
 

@@ -11,9 +11,17 @@ from hookline.engine import SITE_NAMES, BaseHook, BaseRunner
 from hookline.hooks import OptimizerHook
 
 
-def batches(count: int = 4, size: int = 8, features: int = 6, classes: int = 3, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def batches(
+    count: int = 4, size: int = 8, features: int = 6, classes: int = 3, seed: int = 0
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     generator = torch.Generator().manual_seed(seed)
-    return [(torch.randn(size, features, generator=generator), torch.randint(classes, (size,), generator=generator)) for _ in range(count)]
+    return [
+        (
+            torch.randn(size, features, generator=generator),
+            torch.randint(classes, (size,), generator=generator),
+        )
+        for _ in range(count)
+    ]
 
 
 def small_model(seed: int = 0, features: int = 6, classes: int = 3) -> nn.Module:
@@ -30,7 +38,13 @@ def make_runner(tmp_path: Any, *hooks: BaseHook | dict[str, Any], **parts: Any) 
     if "max_iters" not in parts:
         parts.setdefault("max_epochs", 2)
     owners = [hook for hook in hooks if isinstance(hook, BaseHook) and hook.site_method("optimize")]
-    return BaseRunner(model, optimizer=optimizer, work_dir=tmp_path, hooks=[*([] if owners else [OptimizerHook()]), *hooks], **parts)
+    return BaseRunner(
+        model,
+        optimizer=optimizer,
+        work_dir=tmp_path,
+        hooks=[*([] if owners else [OptimizerHook()]), *hooks],
+        **parts,
+    )
 
 
 class Tracer(BaseHook):

@@ -24,5 +24,9 @@ def test_a_checkpoint_of_an_earlier_release_is_resumed_where_it_was(tmp_path, pa
     assert resumed.hook("CheckpointHook").kept[0] == "iter_3.pth"
     straight = golden_runner(tmp_path / "straight", iters=ITERS + 6)
     straight.train()
-    for (name, one), two in zip(resumed.model.state_dict().items(), straight.model.state_dict().values(), strict=True):
-        assert torch.allclose(one, two, atol=1e-4), name  # not bit for bit: it was made on another machine
+    for (name, one), two in zip(
+        resumed.model.state_dict().items(), straight.model.state_dict().values(), strict=True
+    ):
+        assert torch.allclose(one, two, atol=1e-4), (
+            name
+        )  # not bit for bit: it was made on another machine

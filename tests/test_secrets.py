@@ -27,7 +27,14 @@ def test_these_keys_do_not(key: object) -> None:
 def test_secrets_are_masked_at_every_level_and_the_rest_is_untouched() -> None:
     config = {
         "seed": 1,
-        "hooks": [{"type": "X", "api_key": "abc", "headers": {"Authorization": "Bearer abc"}, "project": "p"}],
+        "hooks": [
+            {
+                "type": "X",
+                "api_key": "abc",
+                "headers": {"Authorization": "Bearer abc"},
+                "project": "p",
+            }
+        ],
         "credentials": {"user": "u", "password": "p"},
         "password": 1234,
         "token": None,
@@ -36,7 +43,9 @@ def test_secrets_are_masked_at_every_level_and_the_rest_is_untouched() -> None:
     }
     assert mask_secrets(config) == {
         "seed": 1,
-        "hooks": [{"type": "X", "api_key": "***", "headers": {"Authorization": "***"}, "project": "p"}],
+        "hooks": [
+            {"type": "X", "api_key": "***", "headers": {"Authorization": "***"}, "project": "p"}
+        ],
         "credentials": "***",
         "password": "***",
         "token": None,

@@ -68,9 +68,18 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
                 times.append(now - ended)
                 ended = now
                 if done % INTERVAL == 0:
-                    means = [sum(values[-INTERVAL:]) / INTERVAL for values in (losses, norms, times, waits)]
+                    means = [
+                        sum(values[-INTERVAL:]) / INTERVAL
+                        for values in (losses, norms, times, waits)
+                    ]
                     eta = means[2] * (total - done)
-                    log.train(epoch + 1, done, dict(zip(("loss", "grad_norm", "time", "data_time"), means, strict=True)), group["lr"], eta)
+                    log.train(
+                        epoch + 1,
+                        done,
+                        dict(zip(("loss", "grad_norm", "time", "data_time"), means, strict=True)),
+                        group["lr"],
+                        eta,
+                    )
                 asked = time.perf_counter()
             result = validate(model, params, average, val_batches, loss_fn)
             log.write("val", epoch + 1, done, result)
@@ -83,7 +92,9 @@ class Log:
 
     def __init__(self, folder: Path) -> None:
         self.rows = (folder / "log.jsonl").open("w")
-        self.logger = logging.Logger(f"by hand {folder.name}")  # not among those that are configured for all
+        self.logger = logging.Logger(
+            f"by hand {folder.name}"
+        )  # not among those that are configured for all
         self.handler = logging.FileHandler(folder / "run.log")
         self.handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self.logger.addHandler(self.handler)
@@ -92,9 +103,17 @@ class Log:
         self.write("train", epoch, done, {**means, "lr": lr, "eta": eta})
 
     def write(self, mode: str, epoch: int, done: int, scalars: dict[str, float]) -> None:
-        self.rows.write(json.dumps({"mode": mode, "epoch": epoch, "iter": done, "time": time.time(), **scalars}) + "\n")
+        self.rows.write(
+            json.dumps({"mode": mode, "epoch": epoch, "iter": done, "time": time.time(), **scalars})
+            + "\n"
+        )
         self.rows.flush()
-        self.logger.info("epoch %d iter %d  %s", epoch, done, "  ".join(f"{name} {value:.4g}" for name, value in scalars.items()))
+        self.logger.info(
+            "epoch %d iter %d  %s",
+            epoch,
+            done,
+            "  ".join(f"{name} {value:.4g}" for name, value in scalars.items()),
+        )
 
     def close(self) -> None:
         self.rows.close()
@@ -102,7 +121,9 @@ class Log:
 
 
 @torch.no_grad()
-def validate(model: nn.Module, params: list[Any], average: list[Any], batches: list[Any], loss_fn: nn.Module) -> dict[str, float]:
+def validate(
+    model: nn.Module, params: list[Any], average: list[Any], batches: list[Any], loss_fn: nn.Module
+) -> dict[str, float]:
     """Loss and accuracy of the average."""
     own = [param.data for param in params]
     for param, value in zip(params, average, strict=True):
@@ -120,9 +141,23 @@ def validate(model: nn.Module, params: list[Any], average: list[Any], batches: l
     return {"val_loss": loss / count, "accuracy": right / count}
 
 
-def save(folder: Path, model: nn.Module, optimizer: Any, average: list[Any], epoch: int, done: int, result: dict[str, float]) -> None:
+def save(
+    folder: Path,
+    model: nn.Module,
+    optimizer: Any,
+    average: list[Any],
+    epoch: int,
+    done: int,
+    result: dict[str, float],
+) -> None:
     """One file under two names, complete or not there at all; the oldest but five goes."""
-    content = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "average": average, "epoch": epoch, "iter": done}
+    content = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "average": average,
+        "epoch": epoch,
+        "iter": done,
+    }
     path, partly = folder / f"epoch_{epoch + 1}.pth", folder / "partly"
     with partly.open("wb") as file:
         torch.save({**content, "metrics": result, "rng": torch.get_rng_state()}, file)

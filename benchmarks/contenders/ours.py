@@ -33,7 +33,14 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int, idle: int = 0) -> None:
     hooks = [*TYPICAL, *(Idle() for _ in range(idle))]
-    _train(loader, problem, epochs, hooks=hooks, metrics=["accuracy"], val_loader=problem.batches(problem.validation, seed=1))
+    _train(
+        loader,
+        problem,
+        epochs,
+        hooks=hooks,
+        metrics=["accuracy"],
+        val_loader=problem.batches(problem.validation, seed=1),
+    )
 
 
 def with_idle_hooks(loader: TurnLoader, problem: Problem, epochs: int) -> None:
@@ -44,5 +51,12 @@ def _train(loader: TurnLoader, problem: Problem, epochs: int, **options: Any) ->
     model, optimizer, loss_fn = parts(problem)
     with tempfile.TemporaryDirectory() as folder:
         Runner(
-            model, train_loader=loader, optimizer=optimizer, loss_fn=loss_fn, max_epochs=epochs, work_dir=folder, device="cpu", **options
+            model,
+            train_loader=loader,
+            optimizer=optimizer,
+            loss_fn=loss_fn,
+            max_epochs=epochs,
+            work_dir=folder,
+            device="cpu",
+            **options,
         ).train()

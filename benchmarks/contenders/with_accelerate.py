@@ -28,8 +28,12 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     accelerator, model, optimizer, loss_fn = _parts(problem)
-    average = AveragedModel(accelerator.unwrap_model(model), multi_avg_fn=get_ema_multi_avg_fn(MOMENTUM))
-    schedule = accelerator.prepare(torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * len(loader), MIN_LR))
+    average = AveragedModel(
+        accelerator.unwrap_model(model), multi_avg_fn=get_ema_multi_avg_fn(MOMENTUM)
+    )
+    schedule = accelerator.prepare(
+        torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * len(loader), MIN_LR)
+    )
     batches, done = problem.batches(problem.validation, seed=1), 0
     with tempfile.TemporaryDirectory() as name:
         log = Log(Path(name))
@@ -48,7 +52,12 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
                 done += 1
                 if done % INTERVAL == 0:
                     lr = optimizer.param_groups[0]["lr"]
-                    log.write("train", epoch + 1, done, {"loss": sum(losses[-INTERVAL:]) / INTERVAL, "lr": lr})
+                    log.write(
+                        "train",
+                        epoch + 1,
+                        done,
+                        {"loss": sum(losses[-INTERVAL:]) / INTERVAL, "lr": lr},
+                    )
             log.write("val", epoch + 1, done, score(average, batches, loss_fn))
             accelerator.save_state(f"{name}/epoch_{epoch + 1}")
 

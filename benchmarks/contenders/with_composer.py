@@ -44,9 +44,14 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        algorithms = [EMA(smoothing=MOMENTUM, half_life=None, update_interval="1ba"), GradientClipping("norm", MAX_NORM)]
+        algorithms = [
+            EMA(smoothing=MOMENTUM, half_life=None, update_interval="1ba"),
+            GradientClipping("norm", MAX_NORM),
+        ]
         model = Model(problem)
-        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(model.made_optimizer, epochs * len(loader), MIN_LR)
+        schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+            model.made_optimizer, epochs * len(loader), MIN_LR
+        )
         _train(
             loader, problem, epochs, model, eval_dataloader=ReadyLoader(problem), algorithms=algorithms, schedulers=schedule,
             step_schedulers_every_batch=True, callbacks=[CheckpointSaver(name, num_checkpoints_to_keep=5, save_interval="1ep")],
@@ -54,7 +59,9 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
         )  # fmt: skip
 
 
-def _train(loader: TurnLoader, problem: Problem, epochs: int, model: Model | None = None, **options: Any) -> None:
+def _train(
+    loader: TurnLoader, problem: Problem, epochs: int, model: Model | None = None, **options: Any
+) -> None:
     model = model or Model(problem)
     Trainer(
         model=model, train_dataloader=loader, optimizers=model.made_optimizer, max_duration=f"{epochs}ep", device="cpu", progress_bar=False,

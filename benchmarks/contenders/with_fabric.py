@@ -30,7 +30,9 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     fabric, model, optimizer, loss_fn = _parts(problem)
     plain = model.module
     average = AveragedModel(plain, multi_avg_fn=get_ema_multi_avg_fn(MOMENTUM))
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer.optimizer, epochs * len(loader), MIN_LR)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+        optimizer.optimizer, epochs * len(loader), MIN_LR
+    )
     batches, done = problem.batches(problem.validation, seed=1), 0
     assert optimizer.param_groups[0]["lr"] == LR
     with tempfile.TemporaryDirectory() as name:
@@ -50,9 +52,19 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
                 done += 1
                 if done % INTERVAL == 0:
                     lr = optimizer.param_groups[0]["lr"]
-                    log.write("train", epoch + 1, done, {"loss": sum(losses[-INTERVAL:]) / INTERVAL, "lr": lr})
+                    log.write(
+                        "train",
+                        epoch + 1,
+                        done,
+                        {"loss": sum(losses[-INTERVAL:]) / INTERVAL, "lr": lr},
+                    )
             log.write("val", epoch + 1, done, score(average, batches, loss_fn))
-            content = {"model": model, "optimizer": optimizer, "average": average.state_dict(), "iter": done}
+            content = {
+                "model": model,
+                "optimizer": optimizer,
+                "average": average.state_dict(),
+                "iter": done,
+            }
             fabric.save(f"{name}/epoch_{epoch + 1}.ckpt", content)
 
 

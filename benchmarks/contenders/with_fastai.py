@@ -40,11 +40,18 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         learner = _learner(loader, ReadyLoader(problem), problem, name, metrics=[accuracy])
-        callbacks = [GradientClip(MAX_NORM), ParamScheduler({"lr": SchedCos(LR, MIN_LR)}), Average(), CSVLogger()]
+        callbacks = [
+            GradientClip(MAX_NORM),
+            ParamScheduler({"lr": SchedCos(LR, MIN_LR)}),
+            Average(),
+            CSVLogger(),
+        ]
         learner.fit(epochs, cbs=[*callbacks, SaveModelCallback(every_epoch=True, with_opt=True)])
 
 
-def _learner(loader: TurnLoader, validation: Any, problem: Problem, name: str, **options: Any) -> Learner:
+def _learner(
+    loader: TurnLoader, validation: Any, problem: Problem, name: str, **options: Any
+) -> Learner:
     def optimizer(params: Any, lr: float, **kwargs: Any) -> OptimWrapper:
         return OptimWrapper(params, torch.optim.SGD, lr=lr, momentum=0.9)
 

@@ -24,21 +24,35 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     model, optimizer, loss_fn = parts(problem)
     trainer = Engine(_step(model, optimizer, loss_fn, clip=True))
     RunningAverage(output_transform=lambda output: output).attach(trainer, "loss")
-    schedule = CosineAnnealingScheduler(optimizer, "lr", LR, MIN_LR, cycle_size=2 * epochs * len(loader))
+    schedule = CosineAnnealingScheduler(
+        optimizer, "lr", LR, MIN_LR, cycle_size=2 * epochs * len(loader)
+    )
     trainer.add_event_handler(Events.ITERATION_STARTED, schedule)
     average = EMAHandler(model, momentum=1 - MOMENTUM)
     average.attach(trainer)
-    evaluator = create_supervised_evaluator(average.ema_model, metrics={"accuracy": Accuracy(), "val_loss": Loss(loss_fn)})
+    evaluator = create_supervised_evaluator(
+        average.ema_model, metrics={"accuracy": Accuracy(), "val_loss": Loss(loss_fn)}
+    )
     batches = problem.batches(problem.validation, seed=1)
     with tempfile.TemporaryDirectory() as name:
         log = Log(Path(name))
-        objects = {"model": model, "optimizer": optimizer, "average": average.ema_model, "trainer": trainer}
+        objects = {
+            "model": model,
+            "optimizer": optimizer,
+            "average": average.ema_model,
+            "trainer": trainer,
+        }
         saver = Checkpoint(objects, DiskSaver(name, require_empty=False), n_saved=5)
 
         @trainer.on(Events.ITERATION_COMPLETED(every=INTERVAL))
         def report(engine: Engine) -> None:
             state = engine.state
-            log.write("train", state.epoch, state.iteration, {"loss": state.metrics["loss"], "lr": optimizer.param_groups[0]["lr"]})
+            log.write(
+                "train",
+                state.epoch,
+                state.iteration,
+                {"loss": state.metrics["loss"], "lr": optimizer.param_groups[0]["lr"]},
+            )
 
         @trainer.on(Events.EPOCH_COMPLETED)
         def validate(engine: Engine) -> None:

@@ -15,7 +15,13 @@ from benchmarks.contenders.hand import INTERVAL, MAX_NORM, MIN_LR, MOMENTUM, par
 from benchmarks.rounds import Problem, ReadyLoader, TurnLoader
 
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
-QUIET = {"enable_progress_bar": False, "enable_model_summary": False, "num_sanity_val_steps": 0, "accelerator": "cpu", "devices": 1}
+QUIET = {
+    "enable_progress_bar": False,
+    "enable_model_summary": False,
+    "num_sanity_val_steps": 0,
+    "accelerator": "cpu",
+    "devices": 1,
+}
 
 
 class Module(pl.LightningModule):
@@ -41,7 +47,10 @@ class Module(pl.LightningModule):
         if self.total is None:
             return self._optimizer
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(self._optimizer, self.total, MIN_LR)
-        return {"optimizer": self._optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+        return {
+            "optimizer": self._optimizer,
+            "lr_scheduler": {"scheduler": schedule, "interval": "step"},
+        }
 
 
 def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
@@ -51,8 +60,17 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        callbacks = [EMAWeightAveraging(decay=MOMENTUM), LearningRateMonitor("step"), ModelCheckpoint(name, save_top_k=-1, save_last=True)]
+        callbacks = [
+            EMAWeightAveraging(decay=MOMENTUM),
+            LearningRateMonitor("step"),
+            ModelCheckpoint(name, save_top_k=-1, save_last=True),
+        ]
         trainer = pl.Trainer(
-            max_epochs=epochs, logger=CSVLogger(name), log_every_n_steps=INTERVAL, gradient_clip_val=MAX_NORM, callbacks=callbacks, **QUIET
+            max_epochs=epochs,
+            logger=CSVLogger(name),
+            log_every_n_steps=INTERVAL,
+            gradient_clip_val=MAX_NORM,
+            callbacks=callbacks,
+            **QUIET,
         )
         trainer.fit(Module(problem, epochs * len(loader)), loader, ReadyLoader(problem))

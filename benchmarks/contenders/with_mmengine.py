@@ -31,7 +31,9 @@ class Model(BaseModel):
 class Score(BaseMetric):
     def process(self, data_batch: Any, data_samples: Any) -> None:
         predictions, targets, loss = data_samples
-        self.results.append((int((predictions.argmax(1) == targets).sum()), len(targets), loss.item()))
+        self.results.append(
+            (int((predictions.argmax(1) == targets).sum()), len(targets), loss.item())
+        )
 
     def compute_metrics(self, results: list[Any]) -> dict[str, float]:
         right, counts, losses = zip(*results, strict=True)
@@ -39,7 +41,9 @@ class Score(BaseMetric):
 
 
 def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
-    hooks = dict.fromkeys(("timer", "logger", "param_scheduler", "checkpoint", "sampler_seed", "runtime_info"))
+    hooks = dict.fromkeys(
+        ("timer", "logger", "param_scheduler", "checkpoint", "sampler_seed", "runtime_info")
+    )
     _run(loader, problem, epochs, default_hooks=hooks)
 
 
@@ -49,7 +53,12 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
         "checkpoint": {"type": "CheckpointHook", "interval": 1, "max_keep_ckpts": 5},
         "sampler_seed": None,
     }
-    schedule = {"type": "CosineAnnealingLR", "T_max": epochs * len(loader), "eta_min": MIN_LR, "by_epoch": False}
+    schedule = {
+        "type": "CosineAnnealingLR",
+        "T_max": epochs * len(loader),
+        "eta_min": MIN_LR,
+        "by_epoch": False,
+    }
     _run(
         loader, problem, epochs, clip={"max_norm": MAX_NORM}, default_hooks=hooks, param_scheduler=[schedule],
         custom_hooks=[{"type": "EMAHook", "momentum": 1 - MOMENTUM}], val_cfg={}, val_evaluator=Evaluator([Score()]),
@@ -57,7 +66,13 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     )  # fmt: skip
 
 
-def _run(loader: TurnLoader, problem: Problem, epochs: int, clip: dict[str, float] | None = None, **options: Any) -> None:
+def _run(
+    loader: TurnLoader,
+    problem: Problem,
+    epochs: int,
+    clip: dict[str, float] | None = None,
+    **options: Any,
+) -> None:
     model = Model(problem)
     wrapper = {"type": "OptimWrapper", "optimizer": model.made_optimizer, "clip_grad": clip}
     with tempfile.TemporaryDirectory() as name:

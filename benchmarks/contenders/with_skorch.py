@@ -33,24 +33,43 @@ class Net(NeuralNet):
 
 
 def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
-    net = _net(problem, epochs, callbacks=[("print_log", None), ("valid_loss", None)], train_split=None)
+    net = _net(
+        problem, epochs, callbacks=[("print_log", None), ("valid_loss", None)], train_split=None
+    )
     net.train_batches = loader
     net.fit(loader.dataset, y=None)
 
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        schedule = LRScheduler("CosineAnnealingLR", T_max=epochs * len(loader), eta_min=MIN_LR, step_every="batch")
+        schedule = LRScheduler(
+            "CosineAnnealingLR", T_max=epochs * len(loader), eta_min=MIN_LR, step_every="batch"
+        )
         saver = Checkpoint(dirname=name, monitor=None, f_pickle=None)
-        callbacks = [schedule, GradientNormClipping(MAX_NORM), Average(), saver, PrintLog(sink=lambda text: None)]
-        net = _net(problem, epochs, callbacks=callbacks, train_split=lambda dataset, y=None: (dataset, dataset))
+        callbacks = [
+            schedule,
+            GradientNormClipping(MAX_NORM),
+            Average(),
+            saver,
+            PrintLog(sink=lambda text: None),
+        ]
+        net = _net(
+            problem,
+            epochs,
+            callbacks=callbacks,
+            train_split=lambda dataset, y=None: (dataset, dataset),
+        )
         net.train_batches, net.val_batches = loader, problem.batches(problem.validation, seed=1)
         net.fit(loader.dataset, y=None)
 
 
 def _net(problem: Problem, epochs: int, **options: Any) -> Net:
     callbacks = [each for each in options.pop("callbacks") if not isinstance(each, tuple)]
-    off = {"callbacks__print_log": None, "callbacks__valid_loss": None} if not callbacks else {"callbacks__print_log": None}
+    off = (
+        {"callbacks__print_log": None, "callbacks__valid_loss": None}
+        if not callbacks
+        else {"callbacks__print_log": None}
+    )
     return Net(
         problem.model(), criterion=torch.nn.CrossEntropyLoss, optimizer=torch.optim.SGD, optimizer__momentum=0.9, lr=LR, max_epochs=epochs,
         callbacks=callbacks, device="cpu", **off, **options,

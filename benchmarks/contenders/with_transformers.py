@@ -54,15 +54,24 @@ class WithOurLoader(Trainer):
 class Average(TrainerCallback):
     """The trainer has no average of its own."""
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+    def on_train_begin(
+        self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any
+    ) -> None:
         self.average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(MOMENTUM))
 
-    def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
+    def on_step_end(
+        self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any
+    ) -> None:
         self.average.update_parameters(model)
 
 
 def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
-    options = {"logging_strategy": "no", "save_strategy": "no", "max_grad_norm": 0.0, "lr_scheduler_type": "constant"}
+    options = {
+        "logging_strategy": "no",
+        "save_strategy": "no",
+        "max_grad_norm": 0.0,
+        "lr_scheduler_type": "constant",
+    }
     _train(loader, problem, epochs, options, {})
 
 
@@ -76,10 +85,22 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     def accuracy(output: Any) -> dict[str, float]:
         return {"accuracy": float((output.predictions.argmax(-1) == output.label_ids).mean())}
 
-    _train(loader, problem, epochs, options, {"eval_dataset": [], "compute_metrics": accuracy, "callbacks": [Average()]})
+    _train(
+        loader,
+        problem,
+        epochs,
+        options,
+        {"eval_dataset": [], "compute_metrics": accuracy, "callbacks": [Average()]},
+    )
 
 
-def _train(loader: TurnLoader, problem: Problem, epochs: int, options: dict[str, Any], parts: dict[str, Any]) -> None:
+def _train(
+    loader: TurnLoader,
+    problem: Problem,
+    epochs: int,
+    options: dict[str, Any],
+    parts: dict[str, Any],
+) -> None:
     model = Model(problem)
     with tempfile.TemporaryDirectory() as name:
         arguments = TrainingArguments(

@@ -1,10 +1,11 @@
+"""The lock of a checkpoint directory."""
+
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -15,21 +16,24 @@ from hookline.checkpoint.lock import DirectoryLock
 from hookline.checkpoint.store import CheckpointStore
 
 HOLDER = """
-import os, sys, time
+import os, signal, sys
 from hookline.checkpoint.store import CheckpointStore
 store = CheckpointStore(sys.argv[1])
 store.lock()
 worker = os.fork() if len(sys.argv) > 2 else None
 if worker != 0:
     print("locked", flush=True)
-time.sleep(60)
+signal.pause()
 """
 
 
 def holder(directory: Path, *extra: str) -> subprocess.Popen[str]:
+    """Start a process that holds the lock, with a forked worker if `extra` is given."""
     root = Path(hookline.__file__).parents[1]
     command = [sys.executable, "-c", HOLDER, str(directory), *extra]
-    process = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command, cwd=root, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "locked\n"
     return process
@@ -42,19 +46,19 @@ def kill_all(process: subprocess.Popen[str]) -> None:
     process.stdout.close()
 
 
-def test_a_second_process_is_refused_at_once_and_told_who_is_there(tmp_path: Path) -> None:
+def test_a_second_process_is_rejected_with_the_owner_of_the_lock(tmp_path: Path) -> None:
     process = holder(tmp_path)
     try:
-        started = time.monotonic()
-        with pytest.raises(CheckpointError, match=f"in use by process {process.pid} on "):
+        with pytest.raises(CheckpointError) as caught:
             CheckpointStore(tmp_path).lock()
-        assert time.monotonic() - started < 1
     finally:
         kill_all(process)
+    assert caught.value.file == str(tmp_path)
+    assert f"process {process.pid} on " in str(caught.value)
     CheckpointStore(tmp_path).lock()
 
 
-def test_a_forked_worker_does_not_keep_the_lock_of_a_main_process_that_was_killed(tmp_path: Path) -> None:
+def test_a_forked_worker_does_not_keep_the_lock_of_a_killed_main_process(tmp_path: Path) -> None:
     process = holder(tmp_path, "with a worker")
     try:
         os.kill(process.pid, signal.SIGKILL)
@@ -65,7 +69,8 @@ def test_a_forked_worker_does_not_keep_the_lock_of_a_main_process_that_was_kille
 
 
 def test_two_stores_of_one_process_exclude_each_other(tmp_path: Path) -> None:
-    first, second = CheckpointStore(tmp_path), CheckpointStore(tmp_path)
+    first = CheckpointStore(tmp_path)
+    second = CheckpointStore(tmp_path)
     first.lock()
     first.lock()
     with pytest.raises(CheckpointError, match=f"process {os.getpid()}"):
@@ -81,12 +86,13 @@ def test_the_lock_ends_with_its_owner(tmp_path: Path) -> None:
     DirectoryLock(tmp_path).acquire()
 
 
-def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_in_place_of_the_lock_file_is_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
     directory = tmp_path / "run"
     directory.mkdir()
     (directory / ".hookline.lock").symlink_to(victim)
-    with pytest.raises(CheckpointError, match="cannot be used for checkpoints"):
+    with pytest.raises(CheckpointError) as caught:
         CheckpointStore(directory).prepare()
+    assert caught.value.file == str(directory)
     assert victim.read_text() == "mine"

@@ -1,3 +1,5 @@
+"""Names of checkpoints and of the store's files."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -6,8 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hookline.checkpoint.names import JOURNAL, LOCK, MANIFEST, check_name, is_temporary, safe_name, temporary_name
-from hookline.errors import ConfigError
+from hookline.checkpoint.names import (
+    JOURNAL,
+    LEDGER_TEMPORARIES,
+    LOCK,
+    MANIFEST,
+    check_name,
+    is_reserved_name,
+    is_shard_directory_name,
+    is_temporary,
+    new_token,
+    safe_name,
+    shard_directory_name,
+    temporary_name,
+)
+from tests.problems import raises_problem
 
 
 @pytest.mark.parametrize(
@@ -28,30 +43,54 @@ from hookline.errors import ConfigError
         "é" * 128,
     ],
 )
-def test_names_that_lead_out_of_the_directory_or_hide_something_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="name"):
+def test_names_that_leave_the_directory_or_cannot_be_printed_are_rejected(name: str) -> None:
+    with raises_problem(value=name):
         check_name(name)
 
 
-@pytest.mark.parametrize("name", [MANIFEST, JOURNAL, LOCK, temporary_name()], ids=["manifest", "journal", "lock", "temporary"])
-def test_the_names_of_the_store_itself_are_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="the store uses this name itself"):
+@pytest.mark.parametrize(
+    "name",
+    [MANIFEST, JOURNAL, LOCK, *LEDGER_TEMPORARIES, temporary_name()],
+    ids=["manifest", "journal", "lock", "manifest.tmp", "journal.tmp", "temporary"],
+)
+def test_the_names_of_the_store_itself_are_rejected(name: str) -> None:
+    with raises_problem(value=name):
         check_name(name)
 
 
-@pytest.mark.parametrize("name", ["epoch_1.pth", "best_accuracy.pth", "模型 3.pth", "a..b.pth", ".hidden.pth"])
+@pytest.mark.parametrize(
+    "name", ["epoch_1.pth", "best_accuracy.pth", "模型 3.pth", "a..b.pth", ".hidden.pth"]
+)
 def test_ordinary_names_pass(name: str) -> None:
     assert check_name(name) == name
 
 
-def test_only_our_own_temporary_files_are_recognised() -> None:
-    assert is_temporary(temporary_name())
-    assert not any(is_temporary(name) for name in (".hookline.tmp", "epoch_1.pth.tmp", ".hookline-mine.tmp", temporary_name() + "x"))
+def test_a_store_recognizes_its_temporary_files_by_its_token() -> None:
+    token = new_token()
+    assert is_temporary(temporary_name(token), token)
+    assert not is_temporary(temporary_name(new_token()), token)
+    assert not is_temporary(temporary_name(), token)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".hookline.tmp", "epoch_1.pth.tmp", ".hookline-mine.tmp", temporary_name() + "x"],
+    ids=["short", "checkpoint", "word", "longer"],
+)
+def test_other_files_are_not_temporary_files_of_the_store(name: str) -> None:
+    assert not is_temporary(name)
+
+
+def test_shard_directories_have_a_random_part() -> None:
+    assert is_shard_directory_name(shard_directory_name(12))
+    assert shard_directory_name(12) != shard_directory_name(12)
+    for name in ("shards_mine", "shards_12", "shards_12_0a1b2c3d4", "src"):
+        assert not is_shard_directory_name(name)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.text(max_size=60))
-def test_any_metric_name_becomes_part_of_a_name_in_the_directory(text: str) -> None:
+def test_any_metric_name_becomes_part_of_a_file_name(text: str) -> None:
     name = check_name(f"best_{safe_name(text)}.pth")
     assert (Path("/runs") / name).resolve().parent == Path("/runs")
 
@@ -59,3 +98,9 @@ def test_any_metric_name_becomes_part_of_a_name_in_the_directory(text: str) -> N
 def test_a_metric_with_a_slash_keeps_its_words() -> None:
     assert safe_name("val/accuracy") == "val_accuracy"
     assert safe_name("..") == "_"
+
+
+def test_the_names_of_last_and_best_are_reserved_for_good_checkpoints() -> None:
+    assert is_reserved_name("last.pth")
+    assert is_reserved_name("best_accuracy.pth")
+    assert not is_reserved_name("epoch_1.pth")

@@ -1,3 +1,5 @@
+"""The thread that writes in the background."""
+
 from __future__ import annotations
 
 import threading
@@ -5,25 +7,33 @@ import threading
 import pytest
 
 from hookline.checkpoint.writer import BackgroundWriter
+from tests.waiting import LIMIT_S
 
 
 def fail() -> None:
     raise OSError("no space")
 
 
-def test_a_job_runs_beside_its_caller() -> None:
-    writer, go, done = BackgroundWriter(), threading.Event(), []
-    writer.submit(lambda: (go.wait(5), done.append(threading.current_thread().daemon)))
-    assert writer.poll()
+def test_a_job_runs_in_a_daemon_thread() -> None:
+    writer = BackgroundWriter()
+    go = threading.Event()
+    done = []
+
+    def job() -> None:
+        go.wait(LIMIT_S)
+        done.append(threading.current_thread().daemon)
+
+    writer.submit(job)
     assert not done
     go.set()
     writer.wait()
     assert done == [True]
-    assert not writer.poll()
 
 
-def test_one_job_at_a_time_and_in_order() -> None:
-    writer, running, seen = BackgroundWriter(), [], []
+def test_jobs_run_one_at_a_time_and_in_order() -> None:
+    writer = BackgroundWriter()
+    running: list[int] = []
+    seen: list[int] = []
 
     def job(number: int) -> None:
         running.append(number)
@@ -32,26 +42,26 @@ def test_one_job_at_a_time_and_in_order() -> None:
 
     for number in range(20):
         writer.submit(lambda number=number: job(number))
-    writer.close()
+    writer.wait()
     assert seen == list(range(20))
 
 
-@pytest.mark.parametrize("ask", ["poll", "wait", "close", "submit"])
-def test_an_error_of_the_job_surfaces_once_in_whoever_asks_next(ask: str) -> None:
+def test_wait_raises_the_error_of_a_job_once() -> None:
     writer = BackgroundWriter()
-    writer.submit(fail)
-    assert writer._thread is not None
-    writer._thread.join()
-    with pytest.raises(OSError, match="no space"):
-        writer.submit(fail) if ask == "submit" else getattr(writer, ask)()
-    writer.wait()
-
-
-def test_after_an_error_the_next_job_runs() -> None:
-    writer, done = BackgroundWriter(), []
     writer.submit(fail)
     with pytest.raises(OSError, match="no space"):
         writer.wait()
-    writer.submit(lambda: done.append(1))
-    writer.close()
-    assert done == [1]
+    writer.wait()
+
+
+def test_submit_raises_the_error_of_the_previous_job_and_starts_nothing() -> None:
+    writer = BackgroundWriter()
+    done = []
+    writer.submit(fail)
+    with pytest.raises(OSError, match="no space"):
+        writer.submit(lambda: done.append(1))
+    writer.wait()
+    assert not done
+    writer.submit(lambda: done.append(2))
+    writer.wait()
+    assert done == [2]

@@ -1,4 +1,4 @@
-"""No process outlives its test."""
+"""Fixtures of the command line tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.cli.helpers import STARTED
 
 
 @pytest.fixture(autouse=True)
-def _no_process_is_left() -> Iterator[None]:
+def _kill_started_processes() -> Iterator[None]:
     yield
     for process in STARTED:
         if process.poll() is None:

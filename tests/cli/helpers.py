@@ -1,14 +1,18 @@
-"""A small config, and the command as a process of its own."""
+"""A small config, the error of a command, and the command as a process."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from hookline.cli.commands import cli
+from hookline.errors import HooklineError
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """\
@@ -22,35 +26,57 @@ training: {{epochs: 1}}
 hooks:
   - {{type: LoggerHook, interval: 2}}
 """
+# Processes of the current test. Those that are still running at its end are killed.
+STARTED: list[subprocess.Popen[str]] = []
 
 
 def write_config(folder: Path, more: str = "") -> str:
-    """The path of a config whose training takes a fraction of a second; `more` goes to the end of its hooks."""
+    """Write a config that trains in a fraction of a second, and return its path.
+
+    Args:
+        folder: The directory of the config and of its run.
+        more: Lines for the end of the config, which continue the list of hooks.
+    """
     path = folder / "config.yaml"
     path.write_text(CONFIG.format(folder=folder) + more, encoding="utf-8")
     return str(path)
 
 
-STARTED: list[subprocess.Popen[str]] = []  # by the test that runs now; those that outlive it are killed
+def error_of(*arguments: str) -> HooklineError:
+    """Run a command that must fail, and return its error with all fields."""
+    with (
+        pytest.raises(HooklineError) as caught,
+        cli.make_context("hookline", list(arguments)) as context,
+    ):
+        cli.invoke(context)
+    return caught.value
 
 
-def command(*arguments: str, start: Sequence[str] = ("-m", "hookline"), **options: Any) -> subprocess.Popen[str]:
-    """`hookline ARGUMENTS` as a process, with pipes."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+def command(
+    *arguments: str, start: Sequence[str] = ("-m", "hookline"), **options: Any
+) -> subprocess.Popen[str]:
+    """Start `hookline ARGUMENTS` as a process with pipes."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    process = subprocess.Popen([sys.executable, *start, *arguments], env=environment, **{**pipes, **options})
+    settings = {**pipes, "env": environment, **options}
+    process = subprocess.Popen([sys.executable, *start, *arguments], **settings)
     STARTED.append(process)
     return process
 
 
 def wait_for(process: subprocess.Popen[str], text: str, *, errors: bool = False) -> None:
-    """Read the standard output (or the errors) of a process until a line has the text in it."""
+    """Read the standard output (or error) of a process until a line contains a text."""
     stream = process.stderr if errors else process.stdout
     assert stream is not None
-    seen, deadline = [], time.monotonic() + 120
+    seen = []
     for line in stream:
         seen.append(line)
-        assert time.monotonic() < deadline, f"{text!r} did not come in time: {''.join(seen[-20:])}"
         if text in line:
             return
-    raise AssertionError(f"{text!r} never came: {''.join(seen)}{process.stderr.read() if process.stderr else ''}")
+    rest = process.stderr.read() if process.stderr else ""
+    raise AssertionError(f"no {text!r} in: {''.join(seen)}{rest}")

@@ -1,3 +1,5 @@
+"""`hookline test`: the evaluation of a checkpoint."""
+
 from __future__ import annotations
 
 import json
@@ -7,19 +9,21 @@ import pytest
 
 from hookline.checkpoint import CheckpointStore
 from hookline.cli.main import main
-from tests.cli.helpers import write_config
+from tests.cli.helpers import error_of, write_config
 
 
 @pytest.fixture
 def trained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """A config with which a model has been trained."""
+    """A config with a finished run."""
     config = write_config(tmp_path)
     assert main(["train", config, "training.epochs=2"]) == 0
     capsys.readouterr()
     return config
 
 
-def test_the_best_checkpoint_is_tested_by_default(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_best_checkpoint_is_tested_by_default(
+    trained: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["test", trained]) == 0
     text = capsys.readouterr().out
     assert "best_accuracy.pth" in text
@@ -27,7 +31,9 @@ def test_the_best_checkpoint_is_tested_by_default(trained: str, capsys: pytest.C
     assert "test_loss" in text
 
 
-def test_json_stands_alone_and_the_split_is_chosen(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_the_only_output_and_the_split_is_chosen(
+    trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["test", trained, "--json", "--split", "val", "--checkpoint", "last"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["checkpoint"] == str(tmp_path / "run" / "last.pth")
@@ -36,14 +42,18 @@ def test_json_stands_alone_and_the_split_is_chosen(trained: str, tmp_path: Path,
 
 
 @pytest.mark.parametrize("which", ["epoch_1", "epoch_1.pth", "{run}/epoch_1.pth"])
-def test_a_checkpoint_is_named_by_itself_or_by_its_path(
+def test_a_checkpoint_is_given_by_its_name_or_path(
     which: str, trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["test", trained, "--json", "--checkpoint", which.format(run=tmp_path / "run")]) == 0
-    assert json.loads(capsys.readouterr().out)["checkpoint"] == str(tmp_path / "run" / "epoch_1.pth")
+    assert (
+        main(["test", trained, "--json", "--checkpoint", which.format(run=tmp_path / "run")]) == 0
+    )
+    assert json.loads(capsys.readouterr().out)["checkpoint"] == str(
+        tmp_path / "run" / "epoch_1.pth"
+    )
 
 
-def test_testing_leaves_no_trace_and_may_go_on_beside_training(trained: str, tmp_path: Path) -> None:
+def test_testing_changes_no_file_and_works_during_training(trained: str, tmp_path: Path) -> None:
     files = {path: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     store = CheckpointStore(tmp_path / "run")
     store.lock()
@@ -55,9 +65,13 @@ def test_testing_leaves_no_trace_and_may_go_on_beside_training(trained: str, tmp
     }
 
 
-def test_sets_that_only_the_evaluation_knows_are_tested_as_they_were_validated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_data_of_eval_hook_is_used_for_validation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sets = "{clean: {dataset: {type: digits, split: val}, batch_size: 256}}"
-    config = write_config(tmp_path, f"  - {{type: EvalHook, metric: clean/accuracy, dataloader: {sets}}}\n")
+    config = write_config(
+        tmp_path, f"  - {{type: EvalHook, metric: clean/accuracy, dataloader: {sets}}}\n"
+    )
     only_train = "dataset={train: {type: digits, split: train}}"
     assert main(["train", config, only_train]) == 0
     capsys.readouterr()
@@ -65,40 +79,60 @@ def test_sets_that_only_the_evaluation_knows_are_tested_as_they_were_validated(t
     assert "clean/accuracy" in capsys.readouterr().out
 
 
-def test_an_unknown_checkpoint_is_a_mistake_with_the_nearest_one(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test", trained, "--checkpoint", "epoch_11.pth"]) == 2
-    assert "did you mean 'epoch_1.pth'?" in capsys.readouterr().err
+def test_an_unknown_checkpoint_suggests_the_nearest_one(trained: str) -> None:
+    error = error_of("test", trained, "--checkpoint", "epoch_11.pth")
+    assert error.parameter == "--checkpoint"
+    assert error.suggestion.nearest == "epoch_1.pth"
 
 
-def test_nothing_trained_yet_is_a_mistake_and_makes_no_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test", write_config(tmp_path)]) == 2
-    assert f"there is no checkpoint 'last' in {tmp_path / 'run'}" in capsys.readouterr().err
+def test_testing_before_training_is_an_error_and_writes_nothing(tmp_path: Path) -> None:
+    error = error_of("test", write_config(tmp_path))
+    assert "hookline train" in error.suggestion.advice
     assert not (tmp_path / "run").exists()
 
 
-def test_without_checkpoints_the_weights_of_load_from_are_tested(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_checkpoints_the_weights_of_load_from_are_tested(
+    trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     weights = str(tmp_path / "run" / "epoch_1.pth")
-    assert main(["test", trained, f"load_from={weights}", "--work-dir", str(tmp_path / "other"), "--json"]) == 0
+    assert (
+        main(
+            [
+                "test",
+                trained,
+                f"load_from={weights}",
+                "--work-dir",
+                str(tmp_path / "other"),
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["checkpoint"] == weights
 
 
-def test_several_best_checkpoints_must_be_named(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_of_several_best_checkpoints_must_be_named(trained: str, tmp_path: Path) -> None:
     store = CheckpointStore(tmp_path / "run")
     store.prepare()
     store.save(store.load("last.pth"), "best_f1.pth", step=11, epoch=3)
     store.unlock()
-    assert main(["test", trained]) == 2
-    assert "several" in capsys.readouterr().err
+    error = error_of("test", trained)
+    assert "best_accuracy.pth" in str(error)
+    assert "best_f1.pth" in str(error)
     assert main(["test", trained, "--checkpoint", "best_f1"]) == 0
 
 
-def test_data_that_is_not_there_is_a_mistake_with_a_place(trained: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["test", trained, "dataset={train: {type: digits}, val: {type: digits, split: val}}"]) == 2
-    text = capsys.readouterr().err
-    assert text == "command line: dataset: there is no test data; --split val is possible\n"
+def test_missing_data_is_located_in_the_config_with_the_other_split(trained: str) -> None:
+    dataset = "dataset={train: {type: digits}, val: {type: digits, split: val}}"
+    (problem,) = error_of("test", trained, dataset).problems
+    assert problem.path == ("dataset",)
+    assert problem.file == "command line"
+    assert "--split val" in problem.suggestion.advice
 
 
-def test_a_damaged_checkpoint_is_a_mistake_in_a_line(trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_checkpoint_is_an_error_without_a_traceback(
+    trained: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "run" / "best_accuracy.pth"
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1

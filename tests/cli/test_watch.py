@@ -1,4 +1,4 @@
-"""Watching in the terminal; the page has tests of its own, with a browser."""
+"""`hookline watch` in the terminal. tests/report has the tests of the page."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from hookline.cli.main import main
-from tests.cli.helpers import write_config
+from tests.cli.helpers import error_of, write_config
 
 
-def test_runs_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_runs_are_shown_in_the_terminal_without_control_characters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["train", write_config(tmp_path)]) == 0
     evil = tmp_path / "\x1b[31mred"
     evil.mkdir()
-    (evil / "log.jsonl").write_text('{"mode": "train", "iter": 1, "epoch": 1, "wall_time": 1.0, "loss": 1.0}\n')
+    (evil / "log.jsonl").write_text(
+        '{"mode": "train", "iter": 1, "epoch": 1, "wall_time": 1.0, "loss": 1.0}\n'
+    )
     capsys.readouterr()
     assert main(["watch", "--text", str(tmp_path)]) == 0
     out = capsys.readouterr().out
@@ -25,17 +29,24 @@ def test_runs_in_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "\x1b" not in out
 
 
-def test_mistakes_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["watch", str(tmp_path / "nothing")]) == 2
-    assert "there is no such folder" in capsys.readouterr().err
+def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
+    error_of("watch", str(tmp_path / "nothing"))
+
+
+def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        assert main(["watch", str(tmp_path), "--port", str(taken.getsockname()[1])]) == 2
-    assert "cannot be used" in capsys.readouterr().err
+        port = str(taken.getsockname()[1])
+        assert port in str(error_of("watch", str(tmp_path), "--port", port))
+
+
+def test_an_impossible_port_is_a_usage_error(tmp_path: Path) -> None:
     assert main(["watch", str(tmp_path), "--port", "99999"]) == 2
 
 
-def test_a_folder_without_runs_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_without_runs_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["watch", "--text", str(tmp_path)]) == 0
     assert "no runs in" in capsys.readouterr().out

@@ -18,9 +18,13 @@ def read_blocks(document: str) -> dict[str, str]:
     """Blocks by the heading they are under, with that above it, and a number if there are several: `EvalHook / 最简用法`."""
     trail: list[tuple[int, str]] = []
     blocks: dict[str, str] = {}
-    for match in HEADING_OR_BLOCK.finditer((Path(__file__).parent / "blocks" / f"{document}.txt").read_text(encoding="utf-8")):
+    for match in HEADING_OR_BLOCK.finditer(
+        (Path(__file__).parent / "blocks" / f"{document}.txt").read_text(encoding="utf-8")
+    ):
         if match[2]:
-            trail = [(level, title) for level, title in trail if level < len(match[2])] + [(len(match[2]), match[3].strip())]
+            trail = [(level, title) for level, title in trail if level < len(match[2])] + [
+                (len(match[2]), match[3].strip())
+            ]
             continue
         name = base = " / ".join(title for _, title in trail[-2:])
         number = 1
@@ -36,7 +40,12 @@ def execute(text: str, package: str, names: dict[str, Any] | None = None) -> Any
     module = types.ModuleType("document")
     vars(module).update(names or {})
     sys.modules["document"] = module  # where decorators and dataclasses look their module up
-    text = re.sub(rf"^((?:from|import) ){package}\b", rf"\1hookline.compat.{package}", text, flags=re.MULTILINE)
+    text = re.sub(
+        rf"^((?:from|import) ){package}\b",
+        rf"\1hookline.compat.{package}",
+        text,
+        flags=re.MULTILINE,
+    )
     exec(compile(text, "<document>", "exec"), vars(module))  # noqa: S102
     return module
 

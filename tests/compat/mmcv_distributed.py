@@ -17,7 +17,9 @@ from tests.compat.mmcv_parts import Classifier, Points, make_runner
 
 def train(folder: Path, resume: str | None = None) -> dict[str, torch.Tensor]:
     runner = make_runner(folder, model=MMDistributedDataParallel(Classifier(bn=True)), max_epochs=3)
-    torch.manual_seed(get_dist_info()[0] + (100 if resume else 0))  # each process drops out other units
+    torch.manual_seed(
+        get_dist_info()[0] + (100 if resume else 0)
+    )  # each process drops out other units
     runner.register_training_hooks({"policy": "step", "step": [1]}, {}, {"interval": 1, "sync_buffer": True},
                                    {"interval": 2, "hooks": [{"type": "TextLoggerHook"}]})  # fmt: skip
     data = Points(count=32)
@@ -29,7 +31,9 @@ def train(folder: Path, resume: str | None = None) -> dict[str, torch.Tensor]:
     runner.run([DataLoader(data, batch_size=4, sampler=DistributedSampler(data))], [("train", 1)])
     results = multi_gpu_test(runner.model, held_out)
     if get_dist_info()[0] == 0:
-        (folder / "results.json").write_text(json.dumps([len(results), data.evaluate(results)["acc"], runner.meta["hook_msgs"]]))
+        (folder / "results.json").write_text(
+            json.dumps([len(results), data.evaluate(results)["acc"], runner.meta["hook_msgs"]])
+        )
     return {key: value.clone() for key, value in runner.model.module.state_dict().items()}
 
 
@@ -40,5 +44,7 @@ if __name__ == "__main__":
     whole = train(root / "whole")
     resumed = train(root / "resumed", str(root / "whole" / "epoch_1.pth"))
     different = [key for key in whole if not torch.equal(whole[key], resumed[key])]
-    (root / f"rank_{get_dist_info()[0]}.json").write_text(json.dumps([different, float(whole["net.0.weight"].sum())]))
+    (root / f"rank_{get_dist_info()[0]}.json").write_text(
+        json.dumps([different, float(whole["net.0.weight"].sum())])
+    )
     torch.distributed.destroy_process_group()

@@ -23,7 +23,9 @@ from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
 SITES = [
-    f"{when}_{what}" for when in ("before", "after") for what in ("run", "epoch", "train_epoch", "val_epoch", "train_iter", "val_iter")
+    f"{when}_{what}"
+    for when in ("before", "after")
+    for what in ("run", "epoch", "train_epoch", "val_epoch", "train_iter", "val_iter")
 ]
 RESUMED = "resumed from a file of MMCV"
 EPOCHS, ITERATIONS = "EpochBasedRunner", "IterBasedRunner"
@@ -42,7 +44,13 @@ class Points(Dataset):
         return {"x": self.x[index] + 0.01 * torch.randn(4), "y": self.y[index]}
 
     def evaluate(self, results, logger=None):
-        return {"acc": sum(int(scores.argmax()) == int(label) for scores, label in zip(results, self.y, strict=True)) / len(self.y)}
+        return {
+            "acc": sum(
+                int(scores.argmax()) == int(label)
+                for scores, label in zip(results, self.y, strict=True)
+            )
+            / len(self.y)
+        }
 
 
 class Model(nn.Module):
@@ -64,8 +72,18 @@ class Model(nn.Module):
 
 def jobs() -> dict[str, dict[str, Any]]:
     """The jobs by name: the arguments of `run_job`."""
-    clip, warm = {"grad_clip": {"max_norm": 1}}, {"warmup": "constant", "warmup_iters": 7, "warmup_ratio": 0.3}
-    cosine = {"policy": "CosineAnnealing", "min_lr": 0, "by_epoch": False, "warmup": "exp", "warmup_iters": 1, "warmup_by_epoch": True}
+    clip, warm = (
+        {"grad_clip": {"max_norm": 1}},
+        {"warmup": "constant", "warmup_iters": 7, "warmup_ratio": 0.3},
+    )
+    cosine = {
+        "policy": "CosineAnnealing",
+        "min_lr": 0,
+        "by_epoch": False,
+        "warmup": "exp",
+        "warmup_iters": 1,
+        "warmup_by_epoch": True,
+    }
     result: dict[str, dict[str, Any]] = {
         "epochs with EMA, evaluation and clipping": {
             "lr": {"policy": "step", "step": [2], "warmup": "linear", "warmup_iters": 5}, "optimizer": clip, "ema": True, "evaluate": 1,
@@ -85,8 +103,16 @@ def jobs() -> dict[str, dict[str, Any]]:
     for policy, options in policies.items():
         for by_epoch in (True, False):
             name = f"{policy} by {'epoch' if by_epoch else 'iteration'}"
-            result[name] = {"lr": {"policy": policy, "by_epoch": by_epoch, **warm, **options}, "length": {"max_epochs": 6}}
-    restart = {"policy": "CosineRestart", "periods": [2, 4], "restart_weights": [1, 0.5], "min_lr": 0.001}
+            result[name] = {
+                "lr": {"policy": policy, "by_epoch": by_epoch, **warm, **options},
+                "length": {"max_epochs": 6},
+            }
+    restart = {
+        "policy": "CosineRestart",
+        "periods": [2, 4],
+        "restart_weights": [1, 0.5],
+        "min_lr": 0.001,
+    }
     cyclic = {"policy": "cyclic", "target_ratio": (10, 1e-3), "cyclic_times": 2, "gamma": 0.8}
     for config in ({**restart, **warm}, cyclic, {"policy": "OneCycle", "max_lr": 0.5}):
         result[config["policy"]] = {"lr": config, "length": {"max_epochs": 6}}
@@ -96,7 +122,11 @@ def jobs() -> dict[str, dict[str, Any]]:
         {"policy": "LinearAnnealing", "min_momentum_ratio": 0.1}, {"policy": "cyclic", "target_ratio": (0.85 / 0.95, 1), "cyclic_times": 2},
         {"policy": "OneCycle", "base_momentum": 0.8, "three_phase": True},
     ):  # fmt: skip
-        result[f"momentum {config['policy']}"] = {"lr": one_cycle, "momentum": config, "length": {"max_epochs": 4}}
+        result[f"momentum {config['policy']}"] = {
+            "lr": one_cycle,
+            "momentum": config,
+            "length": {"max_epochs": 4},
+        }
     return result
 
 
@@ -104,21 +134,40 @@ def run_job(
     api: Any, folder: Any, lr: dict[str, Any], length: dict[str, int], cls: str = EPOCHS, workflow: Any = (("train", 1),),
     optimizer: Any = None, momentum: Any = None, ema: bool = False, evaluate: int = 0, checkpoint: Any = None, resume: str | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train with `api` (the module `mmcv.runner`), and tell all that a probe and the files say."""
+    """Train with `api` (the module `mmcv.runner`); return the records of a probe and the files."""
     torch.manual_seed(0), random.seed(0), np.random.seed(0)
     model, seen, lines = Model(), {"calls": [], "losses": [], "rates": [], "momenta": []}, []
     logger = logging.Logger("job")
-    logger.addHandler(type("Keep", (logging.Handler,), {"emit": lambda self, record: lines.append(record.getMessage())})())
+    logger.addHandler(
+        type(
+            "Keep",
+            (logging.Handler,),
+            {"emit": lambda self, record: lines.append(record.getMessage())},
+        )()
+    )
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    runner = getattr(api, cls)(model, optimizer=sgd, work_dir=str(folder), logger=logger, meta={"seed": 0}, **length)
+    runner = getattr(api, cls)(
+        model, optimizer=sgd, work_dir=str(folder), logger=logger, meta={"seed": 0}, **length
+    )
     log = {"interval": 2, "hooks": [{"type": "TextLoggerHook"}]}
-    runner.register_training_hooks(dict(lr), dict(optimizer or {}), dict(checkpoint or {"interval": 1}), log, momentum and dict(momentum))
+    runner.register_training_hooks(
+        dict(lr),
+        dict(optimizer or {}),
+        dict(checkpoint or {"interval": 1}),
+        log,
+        momentum and dict(momentum),
+    )
     if ema:
         runner.register_hook(api.EMAHook(momentum=0.1, resume_from=resume), priority="ABOVE_NORMAL")
     elif resume:
         runner.resume(resume)
     if evaluate:
-        hook = api.EvalHook(DataLoader(Points(), batch_size=4), by_epoch=cls == EPOCHS, interval=evaluate, save_best="acc")
+        hook = api.EvalHook(
+            DataLoader(Points(), batch_size=4),
+            by_epoch=cls == EPOCHS,
+            interval=evaluate,
+            save_best="acc",
+        )
         runner.register_hook(hook, priority="LOW")
     runner.register_hook(make_probe(api, seen), priority="VERY_LOW")
     loaders = [DataLoader(Points(), batch_size=4, shuffle=mode == "train") for mode, _ in workflow]
@@ -129,10 +178,19 @@ def run_job(
         **seen,
         "weights": {key: value.double().sum().item() for key, value in model.state_dict().items()},
         "hooks": [type(hook).__name__ for hook in runner.hooks],
-        "messages": {key: os.path.basename(str(value)) for key, value in runner.meta["hook_msgs"].items()},
+        "messages": {
+            key: os.path.basename(str(value)) for key, value in runner.meta["hook_msgs"].items()
+        },
         "files": sorted(path.name for path in Path(folder).glob("*.pth")),
-        "rows": [{key: value for key, value in row.items() if key not in ("time", "data_time", "memory")} for row in rows],
-        "lines": [re.sub(r"eta: [\d:]+|time: [\d.]+", "", line) for line in lines if re.match("Epoch|Iter|Saving|Best", line)],
+        "rows": [
+            {key: value for key, value in row.items() if key not in ("time", "data_time", "memory")}
+            for row in rows
+        ],
+        "lines": [
+            re.sub(r"eta: [\d:]+|time: [\d.]+", "", line)
+            for line in lines
+            if re.match("Epoch|Iter|Saving|Best", line)
+        ],
     }
 
 
@@ -141,7 +199,11 @@ def make_probe(api: Any, seen: dict[str, list[Any]]) -> Any:
 
     def at(site: str) -> Any:
         def method(self: Any, runner: Any) -> None:
-            seen["calls"].append(" ".join(map(str, (site, runner.mode, runner.epoch, runner.iter, runner.inner_iter))))
+            seen["calls"].append(
+                " ".join(
+                    map(str, (site, runner.mode, runner.epoch, runner.iter, runner.inner_iter))
+                )
+            )
             if site == "after_train_iter":
                 seen["losses"].append(runner.outputs["loss"].item())
                 seen["rates"].append(runner.current_lr()[0])
@@ -154,7 +216,11 @@ def make_probe(api: Any, seen: dict[str, list[Any]]) -> Any:
 
 def shortened(result: dict[str, Any], name: str) -> dict[str, Any]:
     """Of the many jobs that differ in a schedule only, just what that changes."""
-    return result if name in list(jobs())[:3] else {key: result[key] for key in ("rates", "momenta", "weights")}
+    return (
+        result
+        if name in list(jobs())[:3]
+        else {key: result[key] for key in ("rates", "momenta", "weights")}
+    )
 
 
 if __name__ == "__main__":
@@ -163,7 +229,10 @@ if __name__ == "__main__":
     time.sleep = lambda seconds: None  # MMCV waits two seconds at each epoch
     target = Path(sys.argv[1])
     with tempfile.TemporaryDirectory() as where:
-        results = {name: shortened(run_job(mmcv.runner, Path(where) / str(i), **job), name) for i, (name, job) in enumerate(jobs().items())}
+        results = {
+            name: shortened(run_job(mmcv.runner, Path(where) / str(i), **job), name)
+            for i, (name, job) in enumerate(jobs().items())
+        }
         file = target.with_name("mmcv_1_7_2_epoch_2.pth")
         file.write_bytes((Path(where) / "0" / "epoch_2.pth").read_bytes())
         first = next(iter(jobs().values()))

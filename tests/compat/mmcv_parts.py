@@ -30,15 +30,26 @@ class Points(Dataset):
         noise = 0.01 * torch.randn(4) if self.noisy else 0.0
         return {"x": self.x[index] + noise, "y": self.y[index]}
 
-    def evaluate(self, results: list[Any], logger: Any = None, scale: float = 1.0) -> dict[str, float]:
-        right = sum(int(result.argmax()) == int(label) for result, label in zip(results, self.y, strict=True))
+    def evaluate(
+        self, results: list[Any], logger: Any = None, scale: float = 1.0
+    ) -> dict[str, float]:
+        right = sum(
+            int(result.argmax()) == int(label)
+            for result, label in zip(results, self.y, strict=True)
+        )
         return {"acc": scale * right / len(self.y), "loss": 1 - right / len(self.y)}
 
 
 class Classifier(nn.Module):
     def __init__(self, bn: bool = False) -> None:
         super().__init__()
-        self.net = nn.Sequential(nn.Linear(4, 8), *([nn.BatchNorm1d(8)] if bn else []), nn.ReLU(), nn.Dropout(0.2), nn.Linear(8, 2))
+        self.net = nn.Sequential(
+            nn.Linear(4, 8),
+            *([nn.BatchNorm1d(8)] if bn else []),
+            nn.ReLU(),
+            nn.Dropout(0.2),
+            nn.Linear(8, 2),
+        )
 
     def forward(self, x, y=None, return_loss=True):
         scores = self.net(x)
@@ -51,14 +62,34 @@ class Classifier(nn.Module):
     val_step = train_step
 
 
-def make_runner(work_dir: Any, cls: type = EpochBasedRunner, model: nn.Module | None = None, seed: int = 0, **kwargs: Any) -> Any:
+def make_runner(
+    work_dir: Any,
+    cls: type = EpochBasedRunner,
+    model: nn.Module | None = None,
+    seed: int = 0,
+    **kwargs: Any,
+) -> Any:
     torch.manual_seed(seed)
     model = model or Classifier()
-    optimizer = kwargs.pop("optimizer", None) or torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    length = {"max_epochs": 2} if issubclass(cls, EpochBasedRunner) else {"max_iters": 12} if issubclass(cls, IterBasedRunner) else {}
+    optimizer = kwargs.pop("optimizer", None) or torch.optim.SGD(
+        model.parameters(), lr=0.1, momentum=0.9
+    )
+    length = (
+        {"max_epochs": 2}
+        if issubclass(cls, EpochBasedRunner)
+        else {"max_iters": 12}
+        if issubclass(cls, IterBasedRunner)
+        else {}
+    )
     length = {} if "max_epochs" in kwargs or "max_iters" in kwargs else length
     given = {"logger": LOGGER, "meta": {}, **kwargs}
-    return cls(model, optimizer=optimizer, work_dir=None if work_dir is None else str(work_dir), **length, **given)
+    return cls(
+        model,
+        optimizer=optimizer,
+        work_dir=None if work_dir is None else str(work_dir),
+        **length,
+        **given,
+    )
 
 
 def loader(noisy: bool = False, shuffle: bool = True, **options: Any) -> DataLoader:

@@ -27,13 +27,18 @@ from torch.utils.data import TensorDataset
 class JobNet(BaseModel):
     def __init__(self, width=16, dropout=0.2, data_preprocessor=None, init_cfg=None):
         super().__init__(data_preprocessor, init_cfg)
-        self.body = nn.Sequential(nn.Linear(8, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Dropout(dropout))
+        self.body = nn.Sequential(
+            nn.Linear(8, width), nn.BatchNorm1d(width), nn.ReLU(), nn.Dropout(dropout)
+        )
         self.head = nn.Linear(width, 3)
 
     def forward(self, inputs, labels, mode="tensor"):
         out = self.head(self.body(inputs))
         if mode == "loss":
-            return {"loss_cls": F.cross_entropy(out, labels), "accuracy": (out.argmax(1) == labels).float().mean()}
+            return {
+                "loss_cls": F.cross_entropy(out, labels),
+                "accuracy": (out.argmax(1) == labels).float().mean(),
+            }
         return (out, labels) if mode == "predict" else out
 
 
@@ -46,7 +51,10 @@ class JobAccuracy(BaseMetric):
         self.results.append({"right": int((out.argmax(1) == labels).sum()), "all": len(labels)})
 
     def compute_metrics(self, results):
-        return {"accuracy": sum(each["right"] for each in results) / sum(each["all"] for each in results)}
+        return {
+            "accuracy": sum(each["right"] for each in results)
+            / sum(each["all"] for each in results)
+        }
 
 
 @HOOKS.register_module()
@@ -94,13 +102,17 @@ def loader(dataset, sampler, shuffle):
 
 def runner(kind, work_dir, probe, **changes):
     by_epoch = kind == "epochs"
-    length = {"max_epochs": 4, "val_interval": 2} if by_epoch else {"max_iters": 25, "val_interval": 10}
+    length = (
+        {"max_epochs": 4, "val_interval": 2} if by_epoch else {"max_iters": 25, "val_interval": 10}
+    )
     warm_up = {"type": "LinearLR", "start_factor": 0.1, "by_epoch": False, "begin": 0, "end": 5}
     decay = {"type": "CosineAnnealingLR", "by_epoch": False, "begin": 5, "end": 24, "eta_min": 1e-4}
     options = {
         "model": {"type": "JobNet"},
         "work_dir": work_dir,
-        "train_dataloader": loader(data(96, 0), "DefaultSampler" if by_epoch else "InfiniteSampler", True),
+        "train_dataloader": loader(
+            data(96, 0), "DefaultSampler" if by_epoch else "InfiniteSampler", True
+        ),
         "val_dataloader": loader(data(40, 1), "DefaultSampler", False),
         "test_dataloader": loader(data(24, 2), "DefaultSampler", False),
         "train_cfg": {"by_epoch": by_epoch, **length},
@@ -114,8 +126,17 @@ def runner(kind, work_dir, probe, **changes):
             "clip_grad": {"max_norm": 1.0},
             "accumulative_counts": 1 if by_epoch else 2,
         },
-        "param_scheduler": [warm_up, decay if not by_epoch else {"type": "MultiStepLR", "milestones": [2, 3], "gamma": 0.5}],
-        "default_hooks": {"checkpoint": {"type": "CheckpointHook", "interval": 2 if by_epoch else 10, "by_epoch": by_epoch}},
+        "param_scheduler": [
+            warm_up,
+            decay if not by_epoch else {"type": "MultiStepLR", "milestones": [2, 3], "gamma": 0.5},
+        ],
+        "default_hooks": {
+            "checkpoint": {
+                "type": "CheckpointHook",
+                "interval": 2 if by_epoch else 10,
+                "by_epoch": by_epoch,
+            }
+        },
         "custom_hooks": [{"type": "EMAHook", "momentum": 0.1}, probe],
         "randomness": {"seed": 3},
         "log_level": "WARNING",

@@ -45,7 +45,9 @@ def data(count: int = 32, seed: int = 0) -> TensorDataset:
     return TensorDataset(inputs, inputs[:, :3].argmax(1))
 
 
-def loader(dataset: Any = None, shuffle: bool = True, batch_size: int = 8, sampler: str = "DefaultSampler") -> dict[str, Any]:
+def loader(
+    dataset: Any = None, shuffle: bool = True, batch_size: int = 8, sampler: str = "DefaultSampler"
+) -> dict[str, Any]:
     return {
         "batch_size": batch_size,
         "num_workers": 0,

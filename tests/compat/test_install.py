@@ -15,6 +15,7 @@ import hookline.compat.mmengine.hooks
 from hookline.cli.main import main
 from hookline.compat import install, uninstall
 from hookline.errors import HooklineError
+from tests.waiting import LIMIT_S
 
 
 @pytest.fixture
@@ -55,24 +56,26 @@ def test_uninstalling_takes_it_back() -> None:
 
 
 @pytest.mark.usefixtures("_installed")
-def test_what_is_not_covered_is_named_with_the_nearest_thing() -> None:
-    with pytest.raises(ImportError, match=r"mmengine\.hooks\.EMAHok is not covered .* did you mean 'EMAHook'"):
+def test_a_name_that_is_not_covered_gets_the_nearest_one() -> None:
+    with pytest.raises(ImportError, match=r"mmengine\.hooks\.EMAHok.*'EMAHook'"):
         exec("from mmengine.hooks import EMAHok", {})  # noqa: S102
-    with pytest.raises(ImportError, match="Ascend NPUs are not covered"):
+    with pytest.raises(ImportError, match="Ascend NPUs"):
         exec("from mmengine.hooks import NPUProfilerHook", {})  # noqa: S102
-    with pytest.raises(ModuleNotFoundError, match=r"mmengine\.hook is not covered .* did you mean 'mmengine\.hooks'"):
+    with pytest.raises(ModuleNotFoundError, match=r"mmengine\.hook .*'mmengine\.hooks'"):
         importlib.import_module("mmengine.hook")
     mmengine = importlib.import_module("mmengine")
-    with pytest.raises(AttributeError, match="did you mean 'Config'"):
+    with pytest.raises(AttributeError, match="'Config'"):
         _ = mmengine.Confg
     assert not hasattr(mmengine, "nothing_like_it")
 
 
-def test_a_package_that_was_imported_already_is_not_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_was_imported_already_is_not_replaced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "mmcv", sys)
-    with pytest.raises(HooklineError, match="was imported already"):
+    with pytest.raises(HooklineError, match="mmcv"):
         install("mmcv")
-    with pytest.raises(HooklineError, match="did you mean 'mmengine'"):
+    with pytest.raises(HooklineError, match="'mmengine'"):
         install("mmengin")
 
 
@@ -95,10 +98,21 @@ sys.exit(3)
 def test_a_script_is_run_as_if_it_had_been_written_for_hookline(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     (tmp_path / "neighbour.py").write_text("WORD = 'hello'")
-    command = [sys.executable, "-m", "hookline", "run-as", "mmengine", str(tmp_path / "script.py"), "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    command = [
+        sys.executable,
+        "-m",
+        "hookline",
+        "run-as",
+        "mmengine",
+        str(tmp_path / "script.py"),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     assert done.returncode == 3, done.stderr
-    assert (tmp_path / "out").read_text() == "__main__ hookline.compat.mmengine.hooks.ema_hook hello"
+    assert (
+        tmp_path / "out"
+    ).read_text() == "__main__ hookline.compat.mmengine.hooks.ema_hook hello"
 
 
 def test_a_missing_script_is_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,6 +148,6 @@ print(Count.done, runner.epoch)
 """
     (tmp_path / "script.py").write_text(script.replace("WORK", repr(str(tmp_path / "run"))))
     command = [sys.executable, "-m", "hookline", "run-as", "mmcv", str(tmp_path / "script.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT_S)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "4 2"

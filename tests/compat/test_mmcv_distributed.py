@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import LIMIT_S
+
 
 @pytest.mark.slow
 def test_two_processes_train_evaluate_save_and_resume_bit_for_bit(tmp_path):
@@ -24,7 +26,13 @@ def test_two_processes_train_evaluate_save_and_resume_bit_for_bit(tmp_path):
         "tests.compat.mmcv_distributed",
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run([*command, str(tmp_path)], cwd=Path(__file__).parents[2], env=environment, check=True, timeout=240)
+    subprocess.run(
+        [*command, str(tmp_path)],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        check=True,
+        timeout=LIMIT_S,
+    )
     ranks = [json.loads((tmp_path / f"rank_{rank}.json").read_text()) for rank in (0, 1)]
     assert [different for different, _ in ranks] == [[], []]
     assert ranks[0][1] == ranks[1][1]  # the same weights on both
@@ -32,4 +40,8 @@ def test_two_processes_train_evaluate_save_and_resume_bit_for_bit(tmp_path):
     assert count == 32
     assert Path(messages["best_ckpt"]).is_file()
     assert messages["best_score"] >= accuracy
-    assert {path.name for path in (tmp_path / "whole").glob("epoch_*.pth")} == {"epoch_1.pth", "epoch_2.pth", "epoch_3.pth"}
+    assert {path.name for path in (tmp_path / "whole").glob("epoch_*.pth")} == {
+        "epoch_1.pth",
+        "epoch_2.pth",
+        "epoch_3.pth",
+    }

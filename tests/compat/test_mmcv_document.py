@@ -29,6 +29,7 @@ from hookline.compat.mmcv.runner import (
 )
 from tests.compat.document_blocks import execute, fill, read_blocks
 from tests.compat.mmcv_parts import Classifier, Points, assert_same, loader, make_runner, weights
+from tests.waiting import LIMIT_S
 
 BLOCKS = read_blocks("mmcv")
 CASES: dict[str, Any] = {}
@@ -52,7 +53,9 @@ def test_the_block_under_the_heading_runs(name, tmp_path, caplog):
 
 def run_block(text: str, at: Any, holes: dict[str, str] | None = None, **names: Any) -> Any:
     """Execute a block whose `EpochBasedRunner(...)` is filled in with a small model's parts."""
-    runner = make_runner(at.path / "work", max_epochs=names.pop("max_epochs", 2), model=names.pop("model", None))
+    runner = make_runner(
+        at.path / "work", max_epochs=names.pop("max_epochs", 2), model=names.pop("model", None)
+    )
     text = fill(text, {"EpochBasedRunner(...)": "runner_of_the_test", **(holes or {})})
     return execute(text, "mmcv", {"runner_of_the_test": runner, **names})
 
@@ -78,7 +81,11 @@ def the_loops_of_both_runners(text, at):
         "self.run_iter(data_batch, train_mode=True)", "self.run_iter(data_batch, train_mode=False)",
         "self.run_iter(next(iter_loaders[0]), train_mode=True)", "self.run_iter(next(iter_loaders[1]), train_mode=False)",
     ])  # fmt: skip
-    names = execute(re.sub("# model forward", lambda _: next(forwards), text), "mmcv", {"BaseRunner": BaseRunner, "IterLoader": IterLoader})
+    names = execute(
+        re.sub("# model forward", lambda _: next(forwards), text),
+        "mmcv",
+        {"BaseRunner": BaseRunner, "IterLoader": IterLoader},
+    )
     assert next(forwards, None) is None
     calls: list[str] = []
 
@@ -94,7 +101,14 @@ def the_loops_of_both_runners(text, at):
         def after_val_epoch(self, runner):
             runner._epoch += 1
 
-    for site in ("before_run", "after_run", "before_train_epoch", "after_train_epoch", "before_epoch", "after_epoch"):
+    for site in (
+        "before_run",
+        "after_run",
+        "before_train_epoch",
+        "after_train_epoch",
+        "before_epoch",
+        "after_epoch",
+    ):
         setattr(Count, site, lambda self, runner, site=site: calls.append(site))
     epochs = make_runner(at.path, names.EpochBasedRunner, max_epochs=2)
     epochs.train_dataloader, epochs.val_dataloader = loader(), loader(shuffle=False)
@@ -103,16 +117,32 @@ def the_loops_of_both_runners(text, at):
         runner.register_hook(Count())
         runner.run([loader(), loader()], [("train", 1), ("val", 1)])
         calls.append("|")
-    one_epoch = ["before_train_epoch", *["after_train_iter"] * 6, "after_train_epoch", "before_epoch"]  # that of validation
+    one_epoch = [
+        "before_train_epoch",
+        *["after_train_iter"] * 6,
+        "after_train_epoch",
+        "before_epoch",
+    ]  # that of validation
     assert calls[: calls.index("|")] == ["before_run", *one_epoch * 2, "after_run"]
-    assert calls[calls.index("|") + 1 :] == ["before_run", "before_epoch", *["after_train_iter"] * 3, "after_epoch", "after_run", "|"]
+    assert calls[calls.index("|") + 1 :] == [
+        "before_run",
+        "before_epoch",
+        *["after_train_iter"] * 3,
+        "after_epoch",
+        "after_run",
+        "|",
+    ]
 
 
 @case("钩子是什么 / 钩子介绍 (2)")
 def a_hook_by_its_methods(text, at):
-    text = re.sub(r"(?m)^(        #.*)\n(?=\n|\Z)", r"\1\n        done.append(1)\n", text)  # bodies of comments only
+    text = re.sub(
+        r"(?m)^(        #.*)\n(?=\n|\Z)", r"\1\n        done.append(1)\n", text
+    )  # bodies of comments only
     done: list[int] = []
-    hook = execute(text, "mmcv", {"Hook": Hook, "master_only": master_only, "done": done}).CheckpointHook(interval=1)
+    hook = execute(
+        text, "mmcv", {"Hook": Hook, "master_only": master_only, "done": done}
+    ).CheckpointHook(interval=1)
     assert hook.get_triggered_stages() == ["before_run", "after_train_iter", "after_train_epoch"]
     runner = make_runner(at.path)
     runner.register_hook(hook)
@@ -136,7 +166,13 @@ class Judged(Points):
 
 
 def evaluated(text, at, max_epochs, resume=None):
-    names = run_block(text, at, {"val_dataloader = ...": "val_dataloader = given"}, given=val_loader(), max_epochs=max_epochs)
+    names = run_block(
+        text,
+        at,
+        {"val_dataloader = ...": "val_dataloader = given"},
+        given=val_loader(),
+        max_epochs=max_epochs,
+    )
     if resume:
         names.runner.resume(resume)
     train(names.runner)
@@ -193,12 +229,22 @@ def checkpoints_every_five_epochs(text, at):
 @case("CheckPointHook / 保存最新的 n 个 权重")
 def the_newest_checkpoints(text, at):
     train(run_block(text, at, max_epochs=35).runner)
-    assert files(at.path / "work") == {*(f"epoch_{number}.pth" for number in (15, 20, 25, 30, 35)), "latest.pth"}
+    assert files(at.path / "work") == {
+        *(f"epoch_{number}.pth" for number in (15, 20, 25, 30, 35)),
+        "latest.pth",
+    }
 
 
 @case("CheckPointHook / 将权重保存至指定的路径")
 def checkpoints_elsewhere(text, at):
-    train(run_block(text, at, {"'out_dir': '/path/of/expected_directory'": f"'out_dir': {str(at.path / 'there')!r}"}, max_epochs=5).runner)
+    train(
+        run_block(
+            text,
+            at,
+            {"'out_dir': '/path/of/expected_directory'": f"'out_dir': {str(at.path / 'there')!r}"},
+            max_epochs=5,
+        ).runner
+    )
     assert files(at.path / "there" / "work") == {"epoch_5.pth", "latest.pth"}
     assert files(at.path / "work") == set()
 
@@ -212,7 +258,9 @@ def plain_and_clipped_steps(text, at):
 
     class Norm(Hook):
         def after_backward(self, runner):
-            norms.append(math.sqrt(sum(float(p.grad.norm()) ** 2 for p in runner.model.parameters())))
+            norms.append(
+                math.sqrt(sum(float(p.grad.norm()) ** 2 for p in runner.model.parameters()))
+            )
 
     runner = run_block(text, at).runner
     runner.register_hook(Norm())
@@ -274,8 +322,24 @@ def mixed_precision(text, at):
         log_config={"interval": 2, "hooks": [{"type": "TextLoggerHook"}]},
         momentum_config={"policy": "cyclic"},
     )
-    given = {"cfg": cfg, "fp16_cfg": {"loss_scale": 512.0}, "distributed": False, "model": model, "runner": runner, "nn": nn}
-    names = execute(text, "mmcv", {**given, "auto_fp16": auto_fp16, "force_fp32": force_fp32, "Fp16OptimizerHook": Fp16OptimizerHook})
+    given = {
+        "cfg": cfg,
+        "fp16_cfg": {"loss_scale": 512.0},
+        "distributed": False,
+        "model": model,
+        "runner": runner,
+        "nn": nn,
+    }
+    names = execute(
+        text,
+        "mmcv",
+        {
+            **given,
+            "auto_fp16": auto_fp16,
+            "force_fp32": force_fp32,
+            "Fp16OptimizerHook": Fp16OptimizerHook,
+        },
+    )
     assert names.ExampleModule()._forward(1, 2) is None
     assert model.fp16_enabled is True
     runner.run([loader()], [("train", 1)])
@@ -300,13 +364,17 @@ def averages(text, at):
         def after_train_iter(self, runner):
             if runner.iter % interval == 0:
                 momentum = min(0.0002**interval, (1 + runner.iter) / (100 + runner.iter))
-                expected["weight"] = (1 - momentum) * expected["weight"] + momentum * runner.model.net[0].weight.detach()
+                expected["weight"] = (1 - momentum) * expected[
+                    "weight"
+                ] + momentum * runner.model.net[0].weight.detach()
 
     runner = run_block(text, at).runner
     assert int(runner.hooks[0].priority) == 50
     runner.register_hook(ByHand(), "LOW")
     train(runner)
-    assert torch.allclose(runner.model.net[0].weight, expected["weight"], atol=1e-6)  # the epoch is over: the model holds it
+    assert torch.allclose(
+        runner.model.net[0].weight, expected["weight"], atol=1e-6
+    )  # the epoch is over: the model holds it
     assert not torch.allclose(runner.model.ema_net_0_weight, expected["weight"], atol=1e-4)
 
 
@@ -316,7 +384,9 @@ def averages_are_resumed(text, at):
     for config in ({"type": "EMAHook"}, {"type": "CheckpointHook", "interval": 1}):
         whole.register_hook(config)
     train(whole)
-    resumed = run_block(text, at, {"/path/of/your/checkpoint.pth": str(at.path / "whole" / "epoch_1.pth")}).runner
+    resumed = run_block(
+        text, at, {"/path/of/your/checkpoint.pth": str(at.path / "whole" / "epoch_1.pth")}
+    ).runner
     train(resumed)
     assert (resumed.epoch, resumed.iter) == (2, 12)
     assert_same(weights(whole), weights(resumed))
@@ -339,7 +409,9 @@ def learning_rates(text, at):
     if "step" in text:
         assert rates == pytest.approx([0.1] * 16 + [0.01] * 3 + [0.001] * 2)
     else:
-        assert rates == pytest.approx([0.01 + 0.5 * 0.09 * (math.cos(math.pi * epoch / 21) + 1) for epoch in range(21)])
+        assert rates == pytest.approx(
+            [0.01 + 0.5 * 0.09 * (math.cos(math.pi * epoch / 21) + 1) for epoch in range(21)]
+        )
 
 
 # LoggerHook. ----------------------------------------------------------------------------------------------------------
@@ -361,10 +433,14 @@ def lines_every_hundred_iterations(text, at):
     runner.run([long_loader()], [("train", 1)])
     rows = json_rows(at.path / "work")
     assert rows[0] == {}  # the runner's meta
-    assert [(row["mode"], row["epoch"], row["iter"], row["lr"]) for row in rows[1:]] == [("train", 1, 100, 0.1), ("train", 1, 200, 0.1)]
+    assert [(row["mode"], row["epoch"], row["iter"], row["lr"]) for row in rows[1:]] == [
+        ("train", 1, 100, 0.1),
+        ("train", 1, 200, 0.1),
+    ]
     assert rows[1]["loss"] != rows[2]["loss"]
     assert re.search(
-        r"Epoch \[1\]\[100/200\]\tlr: 1\.000e-01, eta: \d:\d\d:\d\d, time: \d\.\d{3}, data_time: \d\.\d{3}, loss: \d+\.\d{4}", at.log.text
+        r"Epoch \[1\]\[100/200\]\tlr: 1\.000e-01, eta: \d:\d\d:\d\d, time: \d\.\d{3}, data_time: \d\.\d{3}, loss: \d+\.\d{4}",
+        at.log.text,
     )
 
 
@@ -384,9 +460,13 @@ def scalars_in_tensorboard(text, at):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     runner = make_runner(at.path / "work", max_epochs=1)
-    runner.register_training_hooks({"policy": "fixed"}, {}, log_config=execute(text, "mmcv").log_config)
+    runner.register_training_hooks(
+        {"policy": "fixed"}, {}, log_config=execute(text, "mmcv").log_config
+    )
     runner.run([long_loader()], [("train", 1)])
-    board = EventAccumulator(str(at.path / "work" / "tf_logs"), size_guidance={"scalars": 0}).Reload()
+    board = EventAccumulator(
+        str(at.path / "work" / "tf_logs"), size_guidance={"scalars": 0}
+    ).Reload()
     assert [event.step for event in board.Scalars("train/loss")] == [100, 200]
     assert any(tag.endswith("learning_rate") for tag in board.Tags()["scalars"])
 
@@ -397,7 +477,10 @@ def scalars_in_neptune(text, at):
     runner = make_runner(at.path / "work", max_epochs=1)
     runner.register_training_hooks({"policy": "fixed"}, {}, log_config=config)
     hook = runner.hooks[-1]
-    assert (type(hook).__name__, hook.init_kwargs) == ("NeptuneLoggerHook", {"project": "<YOUR_WORKSPACE/YOUR_PROJECT>"})
+    assert (type(hook).__name__, hook.init_kwargs) == (
+        "NeptuneLoggerHook",
+        {"project": "<YOUR_WORKSPACE/YOUR_PROJECT>"},
+    )
     if not installed("neptune"):
         with pytest.raises(Exception, match=r"pip install 'hookline\[neptune\]'"):
             runner.run([loader()], [("train", 1)])
@@ -427,16 +510,20 @@ if __name__ == "__main__":
 @case("LoggerHook / 上传至 Neptune (2)")
 def the_command_that_trains(text, at):
     """It is a command line, which the document shows twice, for TensorBoard and for Neptune."""
-    log_config = BLOCKS["LoggerHook / 上传至 Neptune" if installed("neptune") else "LoggerHook / 输出到 TensorBoard"]
+    log_config = BLOCKS[
+        "LoggerHook / 上传至 Neptune" if installed("neptune") else "LoggerHook / 输出到 TensorBoard"
+    ]
     (at.path / "examples").mkdir()
-    (at.path / "examples" / "train.py").write_text(EXAMPLE.format(root=str(Path(__file__).parents[2]), log_config=log_config))
+    (at.path / "examples" / "train.py").write_text(
+        EXAMPLE.format(root=str(Path(__file__).parents[2]), log_config=log_config)
+    )
     program, script = text.split()
     assert program == "python"
-    subprocess.run([sys.executable, script], cwd=at.path, check=True, timeout=120)
+    subprocess.run([sys.executable, script], cwd=at.path, check=True, timeout=LIMIT_S)
     assert files(at.path / "work_dirs") == {"epoch_1.pth", "epoch_2.pth", "latest.pth"}
 
 
-# A hook of one's own. -------------------------------------------------------------------------------------------------
+# A custom hook. -------------------------------------------------------------------------------------------------
 
 
 @case("钩子 / 实现自己的钩子")
@@ -452,7 +539,10 @@ def a_custom_hook(text, at):
 
         class Bad(Classifier):
             def train_step(self, data, optimizer):
-                return {"loss": super().train_step(data, optimizer)["loss"] * math.inf, "num_samples": 4}
+                return {
+                    "loss": super().train_step(data, optimizer)["loss"] * math.inf,
+                    "num_samples": 4,
+                }
 
         runner = make_runner(at.path / "bad", model=Bad())
         runner.register_hook({"type": "CheckInvalidLossHook", "interval": 3})
@@ -480,7 +570,9 @@ def test_not_even_the_import_line_need_change(tmp_path):
         names: dict[str, Any] = {}
         exec(BLOCKS["钩子 / 实现自己的钩子"], names)  # noqa: S102
         runner = make_runner(tmp_path)
-        runner.register_custom_hooks({"type": "CheckInvalidLossHook", "interval": 1, "priority": "LOW"})
+        runner.register_custom_hooks(
+            {"type": "CheckInvalidLossHook", "interval": 1, "priority": "LOW"}
+        )
         train(runner)
         assert type(runner.hooks[-1]) is names["CheckInvalidLossHook"]
     finally:

@@ -24,18 +24,26 @@ def test_a_job_goes_as_it_does_under_mmcv_itself(name, tmp_path):
 def test_a_checkpoint_of_mmcv_is_resumed_as_mmcv_does_it(tmp_path):
     """With its average of the weights in the model's place, its best score, and the momenta of its optimizer."""
     job = next(iter(jobs().values()))
-    resumed = run_job(ours, tmp_path, **job, resume=str(Path(__file__).parent / "mmcv_1_7_2_epoch_2.pth"))
+    resumed = run_job(
+        ours, tmp_path, **job, resume=str(Path(__file__).parent / "mmcv_1_7_2_epoch_2.pth")
+    )
     expected = REFERENCE[RESUMED]
     for key in ("calls", "losses", "rates", "weights", "rows"):
-        assert same(json.loads(json.dumps(resumed[key])), expected[key]), (key, resumed[key], expected[key])
+        assert same(json.loads(json.dumps(resumed[key])), expected[key]), (
+            key,
+            resumed[key],
+            expected[key],
+        )
     assert resumed["messages"]["best_score"] == expected["messages"]["best_score"]
 
 
-def test_a_job_resumed_in_its_middle_goes_on_as_mmcv_would_have_gone_on(tmp_path):
+def test_a_job_resumed_in_its_middle_continues_as_in_mmcv(tmp_path):
     """Which MMCV itself, whose random numbers are lost, does not manage."""
     name = "epochs with EMA, evaluation and clipping"
     run_job(ours, tmp_path / "whole", **jobs()[name])
-    resumed = run_job(ours, tmp_path / "resumed", **jobs()[name], resume=str(tmp_path / "whole" / "epoch_2.pth"))
+    resumed = run_job(
+        ours, tmp_path / "resumed", **jobs()[name], resume=str(tmp_path / "whole" / "epoch_2.pth")
+    )
     assert same(resumed["losses"], REFERENCE[name]["losses"][12:])
     assert same(resumed["weights"], REFERENCE[name]["weights"])
 

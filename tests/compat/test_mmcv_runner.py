@@ -27,6 +27,7 @@ from hookline.compat.mmcv.runner import (
 from hookline.engine import Interrupted
 from hookline.errors import RegistrationError
 from tests.compat.mmcv_parts import LOGGER, Classifier, assert_same, loader, make_runner, weights
+from tests.problems import raises_problem
 
 PARTS = {
     "optimizer_config": {"grad_clip": {"max_norm": 5}},
@@ -79,17 +80,27 @@ def test_a_workflow_runs_epochs_of_training_and_validation_in_turn(tmp_path):
     assert (runner.epoch, runner.iter, runner.max_iters) == (3, 18, 18)
 
 
-def test_an_iteration_runner_calls_epoch_sites_once_and_begins_its_loaders_anew(tmp_path):
+def test_an_iteration_runner_calls_epoch_sites_once_and_begins_its_loaders_again(tmp_path):
     calls = []
     runner = make_runner(tmp_path, IterBasedRunner, max_iters=8)
     runner.register_hook(OptimizerHook())
     runner.register_hook(Probe(calls))
     runner.run([loader(), loader(shuffle=False)], [("train", 3), ("val", 1)])
-    assert [call for call in calls if "epoch" in call] == ["before_epoch None 0", "after_epoch val 1"]
+    assert [call for call in calls if "epoch" in call] == [
+        "before_epoch None 0",
+        "after_epoch val 1",
+    ]
     train = [call for call in calls if call.startswith("before_iter train")]
-    assert train[:4] == ["before_iter train 0 0", "before_iter train 1 1", "before_iter train 2 2", "before_iter train 0 3"]
+    assert train[:4] == [
+        "before_iter train 0 0",
+        "before_iter train 1 1",
+        "before_iter train 2 2",
+        "before_iter train 0 3",
+    ]
     assert (len(train), runner.iter, runner.epoch) == (8, 8, 1)
-    assert [call for call in calls if call.startswith("before_iter val")] == [f"before_iter val 0 {at}" for at in (3, 6, 8)]
+    assert [call for call in calls if call.startswith("before_iter val")] == [
+        f"before_iter val 0 {at}" for at in (3, 6, 8)
+    ]
 
 
 def test_hooks_run_in_flat_order_of_priority_and_registration(tmp_path):
@@ -113,7 +124,13 @@ def test_hooks_run_in_flat_order_of_priority_and_registration(tmp_path):
     runner.register_hook(OptimizerHook())
     runner.run([loader()], [("train", 1)])
     assert calls == ["high", "normal", "normal too", "low"] * 2
-    assert [type(each).__name__ for each in runner.hooks] == ["Named", "Named", "Named", "OptimizerHook", "Named"]
+    assert [type(each).__name__ for each in runner.hooks] == [
+        "Named",
+        "Named",
+        "Named",
+        "OptimizerHook",
+        "Named",
+    ]
 
 
 def test_training_hooks_get_mmcvs_priorities(tmp_path):
@@ -146,14 +163,21 @@ def test_an_iteration_runner_counts_iterations_in_all_its_hooks(tmp_path):
     runner.register_training_hooks({"policy": "poly"}, checkpoint_config={"interval": 5}, **PARTS)
     runner.run([loader()], [("train", 1)])
     assert not any(getattr(hook, "by_epoch", False) for hook in runner.hooks)
-    assert {path.name for path in tmp_path.glob("*.pth")} == {"iter_5.pth", "iter_10.pth", "iter_12.pth", "latest.pth"}
+    assert {path.name for path in tmp_path.glob("*.pth")} == {
+        "iter_5.pth",
+        "iter_10.pth",
+        "iter_12.pth",
+        "latest.pth",
+    }
 
 
 def test_two_hooks_that_would_both_run_backward_are_refused(tmp_path):
     runner = make_runner(tmp_path)
     runner.register_optimizer_hook({"grad_clip": None})
-    runner.register_optimizer_hook({"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 4})
-    with pytest.raises(RegistrationError, match="OptimizerHook and GradientCumulativeOptimizerHook would both run backward"):
+    runner.register_optimizer_hook(
+        {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 4}
+    )
+    with pytest.raises(RegistrationError, match="OptimizerHook.*GradientCumulativeOptimizerHook"):
         runner.run([loader()], [("train", 1)])
 
 
@@ -162,7 +186,13 @@ def test_two_hooks_that_would_both_run_backward_are_refused(tmp_path):
 
 def configure(runner, **checkpoint):
     runner.register_training_hooks(
-        {"policy": "CosineAnnealing", "min_lr": 0.0, "by_epoch": False, "warmup": "linear", "warmup_iters": 3},
+        {
+            "policy": "CosineAnnealing",
+            "min_lr": 0.0,
+            "by_epoch": False,
+            "warmup": "linear",
+            "warmup_iters": 3,
+        },
         checkpoint_config=checkpoint,
         custom_hooks_config=[{"type": "EMAHook", "momentum": 0.1}],
         **PARTS,
@@ -174,13 +204,33 @@ def configure(runner, **checkpoint):
     ("cls", "length", "workflow", "saved", "workers"),
     [
         (EpochBasedRunner, {"max_epochs": 4}, [("train", 1)], ["epoch_1", "epoch_3"], 0),
-        (EpochBasedRunner, {"max_epochs": 4}, [("train", 2), ("val", 1)], ["epoch_1", "epoch_2", "epoch_3"], 0),
-        (EpochBasedRunner, {"max_epochs": 3}, [("train", 1), ("val", 1)], ["iter_4", "iter_6", "iter_8", "iter_16"], 0),
+        (
+            EpochBasedRunner,
+            {"max_epochs": 4},
+            [("train", 2), ("val", 1)],
+            ["epoch_1", "epoch_2", "epoch_3"],
+            0,
+        ),
+        (
+            EpochBasedRunner,
+            {"max_epochs": 3},
+            [("train", 1), ("val", 1)],
+            ["iter_4", "iter_6", "iter_8", "iter_16"],
+            0,
+        ),
         (EpochBasedRunner, {"max_epochs": 2}, [("train", 1)], ["iter_4", "iter_8"], 1),
-        (IterBasedRunner, {"max_iters": 20}, [("train", 3), ("val", 2)], ["iter_2", "iter_6", "iter_14"], 0),
+        (
+            IterBasedRunner,
+            {"max_iters": 20},
+            [("train", 3), ("val", 2)],
+            ["iter_2", "iter_6", "iter_14"],
+            0,
+        ),
     ],
 )
-def test_a_resumed_run_ends_with_the_same_weights_bit_for_bit(tmp_path, cls, length, workflow, saved, workers):
+def test_a_resumed_run_ends_with_the_same_weights_bit_for_bit(
+    tmp_path, cls, length, workflow, saved, workers
+):
     def loaders():
         options = {"num_workers": workers} if workers else {}
         return [loader(noisy=True, **options), loader(noisy=True, shuffle=False)][: len(workflow)]
@@ -194,7 +244,10 @@ def test_a_resumed_run_ends_with_the_same_weights_bit_for_bit(tmp_path, cls, len
         resumed.run(loaders(), workflow)
         assert_same(weights(whole), weights(resumed))
         assert (resumed.epoch, resumed.iter) == (whole.epoch, whole.iter)
-        momenta = [[state["momentum_buffer"] for state in runner.optimizer.state.values()] for runner in (whole, resumed)]
+        momenta = [
+            [state["momentum_buffer"] for state in runner.optimizer.state.values()]
+            for runner in (whole, resumed)
+        ]
         assert all(torch.equal(one, other) for one, other in zip(*momenta, strict=True))
 
 
@@ -223,7 +276,12 @@ def test_a_plain_checkpoint_as_mmcv_writes_it_is_resumed(tmp_path):
     runner.register_training_hooks(None, **PARTS)
     runner.resume(str(tmp_path / "old.pth"))
     assert_same(weights(runner), dict(model.state_dict()))
-    assert (runner.epoch, runner.iter, runner.current_lr(), runner.meta["hook_msgs"]) == (1, 6, [0.03], {"best_score": 0.5})
+    assert (runner.epoch, runner.iter, runner.current_lr(), runner.meta["hook_msgs"]) == (
+        1,
+        6,
+        [0.03],
+        {"best_score": 0.5},
+    )
     runner.run([loader()], [("train", 1)])
     assert (runner.epoch, runner.iter) == (2, 12)
 
@@ -232,26 +290,39 @@ def test_weights_alone_cannot_be_resumed(tmp_path):
     torch.save(Classifier().state_dict(), tmp_path / "weights.pth")
     runner = make_runner(tmp_path)
     runner.load_checkpoint(str(tmp_path / "weights.pth"))
-    with pytest.raises(Exception, match="holds weights alone: use runner.load_checkpoint"):
+    with pytest.raises(Exception, match="load_checkpoint"):
         runner.resume(str(tmp_path / "weights.pth"))
 
 
 def test_a_file_with_a_class_in_it_is_refused(tmp_path):
     torch.save({"state_dict": {}, "meta": LOGGER}, tmp_path / "bad.pth")
-    with pytest.raises(CheckpointError, match="refused|not admitted|refers to"):
+    with raises_problem(CheckpointError, file=str(tmp_path / "bad.pth")):
         load_checkpoint(Classifier(), str(tmp_path / "bad.pth"))
 
 
 def test_save_and_load_checkpoint_by_hand(tmp_path, caplog):
     model, other = Classifier(), Classifier()
     model.CLASSES = ("a", "b")
-    save_checkpoint(model, str(tmp_path / "sub" / "model.pth"), torch.optim.SGD(model.parameters(), lr=0.1), meta={"epoch": 3})
-    content = load_checkpoint(other, str(tmp_path / "sub" / "model.pth"), map_location="cpu", strict=True)
+    save_checkpoint(
+        model,
+        str(tmp_path / "sub" / "model.pth"),
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        meta={"epoch": 3},
+    )
+    content = load_checkpoint(
+        other, str(tmp_path / "sub" / "model.pth"), map_location="cpu", strict=True
+    )
     assert_same(dict(other.state_dict()), dict(model.state_dict()))
-    assert (content["meta"]["CLASSES"], content["meta"]["epoch"], set(content)) == (("a", "b"), 3, {"meta", "state_dict", "optimizer"})
+    assert (content["meta"]["CLASSES"], content["meta"]["epoch"], set(content)) == (
+        ("a", "b"),
+        3,
+        {"meta", "state_dict", "optimizer"},
+    )
     with caplog.at_level(logging.WARNING, "mmcv"):
-        load_checkpoint(nn.Linear(4, 2), str(tmp_path / "sub" / "model.pth"), revise_keys=[(r"^net\.0\.", "")])
-    assert "size mismatch for weight: (8, 4) in the file, (2, 4) here" in caplog.text
+        load_checkpoint(
+            nn.Linear(4, 2), str(tmp_path / "sub" / "model.pth"), revise_keys=[(r"^net\.0\.", "")]
+        )
+    assert "size mismatch for weight: (8, 4) in the file, (2, 4)" in caplog.text
     with pytest.raises(RuntimeError, match="unexpected key"):
         load_checkpoint(nn.Linear(4, 2), str(tmp_path / "sub" / "model.pth"), strict=True)
     with pytest.raises(ValueError, match="only local files"):
@@ -262,7 +333,12 @@ def test_a_user_can_save_at_any_time_and_resume_from_it(tmp_path):
     class SaveHere(Hook):
         def after_train_iter(self, runner):
             if runner.iter == 7:
-                runner.save_checkpoint(str(tmp_path / "here"), filename_tmpl="mine.pth", create_symlink=False, meta={"why": "I want"})
+                runner.save_checkpoint(
+                    str(tmp_path / "here"),
+                    filename_tmpl="mine.pth",
+                    create_symlink=False,
+                    meta={"why": "I want"},
+                )
 
     def run(folder, *hooks, resume=None):
         runner = make_runner(tmp_path / folder)
@@ -274,7 +350,11 @@ def test_a_user_can_save_at_any_time_and_resume_from_it(tmp_path):
 
     whole = run("whole", SaveHere())
     content = torch.load(tmp_path / "here" / "mine.pth", weights_only=True)
-    assert (content["meta"]["iter"], content["meta"]["epoch"], content["meta"]["why"]) == (8, 1, "I want")
+    assert (content["meta"]["iter"], content["meta"]["epoch"], content["meta"]["why"]) == (
+        8,
+        1,
+        "I want",
+    )
     assert_same(weights(whole), weights(run("resumed", resume=str(tmp_path / "here" / "mine.pth"))))
     whole.save_checkpoint(str(tmp_path / "end"))
     assert (tmp_path / "end" / "epoch_3.pth").is_file()
@@ -303,25 +383,34 @@ def test_a_signal_saves_and_stops_and_the_rest_is_the_same(tmp_path):
 
 def test_a_runner_is_built_from_a_config(tmp_path):
     model = Classifier()
-    arguments = {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=0.1), "work_dir": str(tmp_path), "logger": LOGGER}
+    arguments = {
+        "model": model,
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+        "work_dir": str(tmp_path),
+        "logger": LOGGER,
+    }
     runner = build_runner({"type": "EpochBasedRunner", "max_epochs": 3}, default_args=arguments)
-    assert (type(runner), runner.max_epochs, runner.model_name) == (EpochBasedRunner, 3, "Classifier")
-    with pytest.raises(KeyError, match="EpochBasdRunner is not in the runner registry; did you mean 'EpochBasedRunner'?"):
+    assert (type(runner), runner.max_epochs, runner.model_name) == (
+        EpochBasedRunner,
+        3,
+        "Classifier",
+    )
+    with pytest.raises(KeyError, match="EpochBasdRunner.*'EpochBasedRunner'"):
         build_runner({"type": "EpochBasdRunner"}, arguments)
-    with pytest.raises(TypeError, match="unknown parameter 'max_epoch'; did you mean 'max_epochs'?"):
+    with pytest.raises(TypeError, match="'max_epoch'.*'max_epochs'"):
         build_runner({"type": "EpochBasedRunner", "max_epoch": 3}, arguments)
 
 
-def test_mistakes_are_told_when_a_runner_is_made(tmp_path):
-    with pytest.raises(ValueError, match="has no train_step"):
+def test_wrong_arguments_of_a_runner_are_rejected(tmp_path):
+    with pytest.raises(ValueError, match="train_step"):
         EpochBasedRunner(nn.Linear(1, 1))
     with pytest.raises(ValueError, match="Only one of"):
         make_runner(tmp_path, max_epochs=1, max_iters=1)
-    with pytest.raises(TypeError, match="logger must be"):
+    with pytest.raises(TypeError, match="logger"):
         make_runner(tmp_path, logger="x")
     with pytest.raises(ValueError, match='no method named "trian"'):
         make_runner(tmp_path).run([loader()], [("trian", 1)])
-    with pytest.raises(KeyError, match="did you mean 'EMAHook'"):
+    with pytest.raises(KeyError, match="'EMAHook'"):
         make_runner(tmp_path).register_hook({"type": "EMHook"})
 
 
@@ -341,9 +430,14 @@ def test_several_optimizers_are_scheduled_and_saved_by_name(tmp_path):
     def run(folder, resume=None):
         torch.manual_seed(0)
         model = Gan()
-        optimizers = {"g": torch.optim.SGD(model.g.parameters(), lr=0.1), "d": torch.optim.Adam(model.d.parameters(), lr=0.2)}
+        optimizers = {
+            "g": torch.optim.SGD(model.g.parameters(), lr=0.1),
+            "d": torch.optim.Adam(model.d.parameters(), lr=0.2),
+        }
         runner = make_runner(tmp_path / folder, model=model, optimizer=optimizers)
-        runner.register_training_hooks({"policy": "step", "step": [1]}, None, {"interval": 1}, PARTS["log_config"])
+        runner.register_training_hooks(
+            {"policy": "step", "step": [1]}, None, {"interval": 1}, PARTS["log_config"]
+        )
         if resume:
             runner.resume(resume)
         runner.run([loader()], [("train", 1)])
@@ -392,7 +486,9 @@ def test_a_custom_learning_rate_policy_and_a_custom_optimizer_hook_work(tmp_path
             runner.outputs["loss"].backward()
             if self.grad_clip is not None:
                 grad_norm = self.clip_grads(runner.model.parameters())
-                runner.log_buffer.update({"grad_norm": float(grad_norm)}, runner.outputs["num_samples"])
+                runner.log_buffer.update(
+                    {"grad_norm": float(grad_norm)}, runner.outputs["num_samples"]
+                )
             runner.optimizer.step()
 
     runner = make_runner(tmp_path, max_epochs=3)
@@ -408,7 +504,14 @@ def test_a_batch_processor_takes_the_place_of_train_step(tmp_path):
     def process(model, data, train_mode):
         return {"loss": nn.functional.cross_entropy(model(data["x"]), data["y"])}
 
-    runner = EpochBasedRunner(model, process, torch.optim.SGD(model.parameters(), lr=0.1), str(tmp_path), LOGGER, max_epochs=1)
+    runner = EpochBasedRunner(
+        model,
+        process,
+        torch.optim.SGD(model.parameters(), lr=0.1),
+        str(tmp_path),
+        LOGGER,
+        max_epochs=1,
+    )
     runner.register_optimizer_hook({})
     before = weights(runner)
     runner.run([loader()], [("train", 1)])
@@ -441,7 +544,7 @@ def test_cleanup_runs_after_a_failure_and_the_hook_is_named(tmp_path):
     with pytest.raises(ZeroDivisionError) as caught:
         runner.run([loader()], [("train", 1)])
     assert cleaned == [caught.value]
-    assert "raised in Fails at after_train_iter" in caught.value.__notes__[0]
+    assert "Fails at after_train_iter" in caught.value.__notes__[0]
 
 
 def test_attributes_that_a_hook_calls_its_own_do_not_mean_ours(tmp_path):
@@ -482,16 +585,20 @@ def test_a_name_that_is_not_covered_is_named_with_the_nearest_there_is(module, n
         exec(f"from {module} import {name}")  # noqa: S102
 
 
-def test_a_runner_without_loops_says_so(tmp_path):
+def test_a_runner_without_loops_raises(tmp_path):
     with pytest.raises(NotImplementedError, match="BaseRunner has no 'run'"):
         make_runner(tmp_path, BaseRunner, max_epochs=1).run([], [])
 
 
 def test_configs_are_read_from_files(tmp_path):
-    (tmp_path / "base.py").write_text("optimizer_config = dict(grad_clip=None)\nlr_config = dict(policy='step', step=[1])\n")
+    (tmp_path / "base.py").write_text(
+        "optimizer_config = dict(grad_clip=None)\nlr_config = dict(policy='step', step=[1])\n"
+    )
     (tmp_path / "config.py").write_text("_base_ = './base.py'\nlr_config = dict(gamma=0.5)\n")
     config = mmcv.Config.fromfile(str(tmp_path / "config.py"))
     runner = make_runner(tmp_path / "work")
-    runner.register_training_hooks(config.lr_config, config.optimizer_config, momentum_config=config.get("momentum_config"))
+    runner.register_training_hooks(
+        config.lr_config, config.optimizer_config, momentum_config=config.get("momentum_config")
+    )
     runner.run([loader()], [("train", 1)])
     assert runner.current_lr() == [0.05]

@@ -13,7 +13,14 @@ def train(folder: Path, epochs: int, resume: bool = False) -> dict[str, Any]:
     """What a process sees of a run."""
     hooks = [{"type": "SyncBuffersHook"}, {"type": "EMAHook", "momentum": 0.1}]
     checkpoints = {"checkpoint": {"type": "CheckpointHook", "interval": 1, "save_best": "accuracy"}}
-    runner = make_runner(folder, epochs, launcher="pytorch", custom_hooks=hooks, default_hooks=checkpoints, resume=resume)
+    runner = make_runner(
+        folder,
+        epochs,
+        launcher="pytorch",
+        custom_hooks=hooks,
+        default_hooks=checkpoints,
+        resume=resume,
+    )
     runner.train()
     return {
         "model": type(runner.model).__name__,

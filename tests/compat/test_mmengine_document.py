@@ -95,7 +95,9 @@ def _(tmp_path: Path, capsys: Any) -> None:
 
 @block(EXAMPLES + "Hooks in PyTorch")
 def _(tmp_path: Path, capsys: Any) -> None:
-    run(EXAMPLES + "Hooks in PyTorch", {"{module.name}": "{module}"})  # a Linear has no name, and the output shows the module
+    run(
+        EXAMPLES + "Hooks in PyTorch", {"{module.name}": "{module}"}
+    )  # a Linear has no name, and the output shows the module
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == shell_output(2)[0]
     assert [line.split(":")[0] for line in lines[1:]] == ["weight", "bias", "input", "output"]
@@ -141,25 +143,49 @@ def _(tmp_path: Path, capsys: Any) -> None:
     module = run(
         DESIGN + "钩子的设计 (2)",
         {"    ...\n    call_hooks('before_run'": "    call_hooks('before_run'"},
-        **{**names, "max_epochs": 1, "net": net, "criterion": nn.CrossEntropyLoss(), "optimizer": optimizer, "torch": torch, "hooks": []},
+        **{
+            **names,
+            "max_epochs": 1,
+            "net": net,
+            "criterion": nn.CrossEntropyLoss(),
+            "optimizer": optimizer,
+            "torch": torch,
+            "hooks": [],
+        },
         call_hooks=lambda site, hooks: calls.append(site),
     )
     module.main()
     assert set(calls) <= set(Hook.stages)
-    assert calls[:5] == ["before_run", "after_load_checkpoint", "before_train", "before_train_epoch", "before_train_iter"]
+    assert calls[:5] == [
+        "before_run",
+        "after_load_checkpoint",
+        "before_train",
+        "before_train_epoch",
+        "before_train_iter",
+    ]
     assert calls[-1] == "after_run"
 
 
 @block(DESIGN + "Hook 基类")
 def _(tmp_path: Path, capsys: Any) -> None:
-    text = BLOCKS[DESIGN + "Hook 基类"].replace("     def ", "    def ")  # the document's indentation is no Python
-    text = "\n".join("        pass" if line.strip() == "pass" else line.rstrip() for line in text.splitlines())
+    text = BLOCKS[DESIGN + "Hook 基类"].replace(
+        "     def ", "    def "
+    )  # the document's indentation is no Python
+    text = "\n".join(
+        "        pass" if line.strip() == "pass" else line.rstrip() for line in text.splitlines()
+    )
     documented = execute(text, "mmengine").Hook
     stages = {name for name in vars(documented) if name in Hook.stages}
     assert len(stages) == 21
     assert set(Hook.stages) - stages == {"before_test_iter"}
-    renamed = {name: f"_{name}" for name in ("before_epoch", "after_epoch", "before_iter", "after_iter")}  # since the document was written
-    assert all(callable(getattr(Hook, renamed.get(name, name))) for name in vars(documented) if not name.startswith("__"))
+    renamed = {
+        name: f"_{name}" for name in ("before_epoch", "after_epoch", "before_iter", "after_iter")
+    }  # since the document was written
+    assert all(
+        callable(getattr(Hook, renamed.get(name, name)))
+        for name in vars(documented)
+        if not name.startswith("__")
+    )
     runner = SimpleNamespace(epoch=3, iter=9, max_epochs=4, max_iters=10)
     theirs, mine = documented(), Hook()
     for n in (-1, 0, 2, 3, 5):
@@ -183,13 +209,23 @@ def _(tmp_path: Path, capsys: Any) -> None:
     assert runner.hooks == []
     run(DESIGN + "Hook 注册", self=runner, default_hooks=None, custom_hooks=[{"type": "EMAHook"}])
     names = [type(hook).__name__ for hook in runner.hooks]
-    expected = ["RuntimeInfoHook", "IterTimerHook", "DistSamplerSeedHook", "EMAHook", "LoggerHook", "ParamSchedulerHook", "CheckpointHook"]
+    expected = [
+        "RuntimeInfoHook",
+        "IterTimerHook",
+        "DistSamplerSeedHook",
+        "EMAHook",
+        "LoggerHook",
+        "ParamSchedulerHook",
+        "CheckpointHook",
+    ]
     assert names == expected
 
 
 @block(DESIGN + "Hook 注册 (2)")
 def _(tmp_path: Path, capsys: Any) -> None:
-    holes = {"self.register_custom_hooks(custom_hooks\n": "self.register_custom_hooks(custom_hooks)\n"}  # a bracket is missing
+    holes = {
+        "self.register_custom_hooks(custom_hooks\n": "self.register_custom_hooks(custom_hooks)\n"
+    }  # a bracket is missing
     module = run(DESIGN + "Hook 注册 (2)", holes, Hook=Hook, **TYPES)
     runner = bare_runner(tmp_path)
     module.register_hooks(runner, {"logger": None}, [{"type": "EmptyCacheHook"}])
@@ -199,9 +235,22 @@ def _(tmp_path: Path, capsys: Any) -> None:
 
 @block(DESIGN + "Hook 注册 (3)")
 def _(tmp_path: Path, capsys: Any) -> None:
-    module = run(DESIGN + "Hook 注册 (3)", Hook=Hook, HOOKS=HOOKS, Priority=Priority, get_priority=get_priority, **TYPES)
+    module = run(
+        DESIGN + "Hook 注册 (3)",
+        Hook=Hook,
+        HOOKS=HOOKS,
+        Priority=Priority,
+        get_priority=get_priority,
+        **TYPES,
+    )
     runner, documented = bare_runner(tmp_path), SimpleNamespace(_hooks=[])
-    given = [("LoggerHook", None), ("EMAHook", "LOWEST"), ("IterTimerHook", 10), ("RuntimeInfoHook", None), ("EmptyCacheHook", None)]
+    given = [
+        ("LoggerHook", None),
+        ("EMAHook", "LOWEST"),
+        ("IterTimerHook", 10),
+        ("RuntimeInfoHook", None),
+        ("EmptyCacheHook", None),
+    ]
     for kind, priority in given:
         module.register_hook(documented, {"type": kind}, priority)
         runner.register_hook({"type": kind}, priority)
@@ -213,7 +262,14 @@ def _(tmp_path: Path, capsys: Any) -> None:
     calls: list[Any] = []
 
     class Watcher(Hook):
-        def _after_iter(self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None, mode: str = "train") -> None:
+        def _after_iter(
+            self,
+            runner: Any,
+            batch_idx: int,
+            data_batch: Any = None,
+            outputs: Any = None,
+            mode: str = "train",
+        ) -> None:
             calls.append((batch_idx, outputs, mode))
 
     runner = bare_runner(tmp_path)
@@ -237,35 +293,52 @@ def _(tmp_path: Path, capsys: Any) -> None:
 
 @block(DESIGN + "HOOK函数调用 (3)")
 def _(tmp_path: Path, capsys: Any) -> None:
-    module = run(DESIGN + "HOOK函数调用 (3)", {"self._save_checkpoint(runner\n": "self._save_checkpoint(runner)\n"})  # a bracket is missing
-    hook = type("Documented", (ours.CheckpointHook,), {"after_train_epoch": module.after_train_epoch})(interval=1)
+    module = run(
+        DESIGN + "HOOK函数调用 (3)",
+        {"self._save_checkpoint(runner\n": "self._save_checkpoint(runner)\n"},
+    )  # a bracket is missing
+    hook = type(
+        "Documented", (ours.CheckpointHook,), {"after_train_epoch": module.after_train_epoch}
+    )(interval=1)
     make_runner(tmp_path, default_hooks={"checkpoint": hook}).train()
     assert saved(tmp_path) == {"epoch_1.pth", "epoch_2.pth"}
 
 
-def train(tmp_path: Path, epochs: int, name: str, holes: dict[str, str] | None = None, **changes: Any) -> set[str]:
+def train(
+    tmp_path: Path, epochs: int, name: str, holes: dict[str, str] | None = None, **changes: Any
+) -> set[str]:
     """The files that a run with a block's `default_hooks` or `custom_hooks` leaves."""
     module = run(name, holes)
-    given = {key: getattr(module, key) for key in ("default_hooks", "custom_hooks") if hasattr(module, key)}
+    given = {
+        key: getattr(module, key)
+        for key in ("default_hooks", "custom_hooks")
+        if hasattr(module, key)
+    }
     make_runner(tmp_path / "run", epochs, **given, **changes).train()
     return saved(tmp_path / "run")
 
 
 @block("钩子（HOOK） / MMEngine 中的内置 Hook")
 def _(tmp_path: Path, capsys: Any) -> None:
-    module = run("钩子（HOOK） / MMEngine 中的内置 Hook", {", ...)": ", **parts)"}, parts=parts(tmp_path))
+    module = run(
+        "钩子（HOOK） / MMEngine 中的内置 Hook", {", ...)": ", **parts)"}, parts=parts(tmp_path)
+    )
     assert module.runner.iter == 8
     assert saved(tmp_path) == {"epoch_1.pth", "epoch_2.pth"}
 
 
 @block(BUILT_IN + "CheckpointHook")
 def _(tmp_path: Path, capsys: Any) -> None:
-    assert train(tmp_path, 20, BUILT_IN + "CheckpointHook") == {f"epoch_{number}.pth" for number in (5, 10, 15, 20)}
+    assert train(tmp_path, 20, BUILT_IN + "CheckpointHook") == {
+        f"epoch_{number}.pth" for number in (5, 10, 15, 20)
+    }
 
 
 @block(BUILT_IN + "CheckpointHook (2)")
 def _(tmp_path: Path, capsys: Any) -> None:
-    assert train(tmp_path, 3, BUILT_IN + "CheckpointHook (2)") == {f"iter_{number}.pth" for number in (5, 10, 12)}
+    assert train(tmp_path, 3, BUILT_IN + "CheckpointHook (2)") == {
+        f"iter_{number}.pth" for number in (5, 10, 12)
+    }
 
 
 @block(BUILT_IN + "CheckpointHook (3)")
@@ -281,15 +354,24 @@ def _(tmp_path: Path, capsys: Any) -> None:
 
 @block(BUILT_IN + "CheckpointHook (5)")
 def _(tmp_path: Path, capsys: Any) -> None:
-    train(tmp_path, 5, BUILT_IN + "CheckpointHook (5)", {"/path/of/directory": str(tmp_path / "elsewhere")})
+    train(
+        tmp_path,
+        5,
+        BUILT_IN + "CheckpointHook (5)",
+        {"/path/of/directory": str(tmp_path / "elsewhere")},
+    )
     assert saved(tmp_path / "elsewhere" / "run") == {"epoch_5.pth"}
     assert saved(tmp_path / "run") == set()
 
 
 @block(BUILT_IN + "CheckpointHook (6)")
 def _(tmp_path: Path, capsys: Any) -> None:
-    published = [name for name in train(tmp_path, 2, BUILT_IN + "CheckpointHook (6)") if "-" in name]
-    assert sorted(name.split("_epoch_")[0] for name in published if name.startswith("best")) == ["best_accuracy"]
+    published = [
+        name for name in train(tmp_path, 2, BUILT_IN + "CheckpointHook (6)") if "-" in name
+    ]
+    assert sorted(name.split("_epoch_")[0] for name in published if name.startswith("best")) == [
+        "best_accuracy"
+    ]
     assert len(published) == 2
     for name in published:
         assert set(torch.load(tmp_path / "run" / name, weights_only=True)) == {"meta", "state_dict"}
@@ -298,19 +380,26 @@ def _(tmp_path: Path, capsys: Any) -> None:
 @block(BUILT_IN + "CheckpointHook (7)")
 def _(tmp_path: Path, capsys: Any) -> None:
     files = train(tmp_path, 10, BUILT_IN + "CheckpointHook (7)")
-    assert files == {f"epoch_{number}.pth" for number in (5, 7, 9, 10)}  # the last one by `save_last`, which is on unless switched off
+    assert files == {
+        f"epoch_{number}.pth" for number in (5, 7, 9, 10)
+    }  # the last one by `save_last`, which is on unless switched off
 
 
 @block(BUILT_IN + "LoggerHook")
 def _(tmp_path: Path, capsys: Any) -> None:
-    train(tmp_path, 1, BUILT_IN + "LoggerHook", log_level="INFO", train_dataloader=loader(data(400)))
+    train(
+        tmp_path, 1, BUILT_IN + "LoggerHook", log_level="INFO", train_dataloader=loader(data(400))
+    )
     lines = [line for line in capsys.readouterr().out.splitlines() if "Epoch(train)" in line]
     assert [line.split("[")[2].split("/")[0] for line in lines] == ["20", "40"]
 
 
 def _trains_as_it_stands(name: str) -> Callable[..., None]:
     def check(tmp_path: Path, capsys: Any) -> None:
-        assert run(name, {", ...)": ", **parts)"}, parts=parts(tmp_path), Runner=Runner).runner.epoch == 2
+        assert (
+            run(name, {", ...)": ", **parts)"}, parts=parts(tmp_path), Runner=Runner).runner.epoch
+            == 2
+        )
 
     return check
 
@@ -341,14 +430,20 @@ def _(tmp_path: Path, capsys: Any) -> None:
     hook = run(OWN).CheckInvalidLossHook(interval=2)
     make_runner(tmp_path / "good", custom_hooks=[hook]).train()
     with pytest.raises(AssertionError):
-        make_runner(tmp_path / "bad", custom_hooks=[run(OWN).CheckInvalidLossHook(interval=2)], model=Exploding()).train()
+        make_runner(
+            tmp_path / "bad",
+            custom_hooks=[run(OWN).CheckInvalidLossHook(interval=2)],
+            model=Exploding(),
+        ).train()
 
 
 @block(OWN + " (2)")
 def _(tmp_path: Path, capsys: Any) -> None:
     run(OWN)  # registers it
     runner = run(OWN + " (2)", {", ...)": ", **parts)"}, parts=parts(tmp_path)).runner
-    assert [hook.interval for hook in runner.hooks if type(hook).__name__ == "CheckInvalidLossHook"] == [50]
+    assert [
+        hook.interval for hook in runner.hooks if type(hook).__name__ == "CheckInvalidLossHook"
+    ] == [50]
 
 
 def _position(tmp_path: Path, custom_hooks: list[Any]) -> int:

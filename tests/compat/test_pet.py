@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 
 import pytest
 import torch
@@ -42,13 +41,15 @@ def test_a_storage_smooths_what_is_to_be_smoothed():
         pet.get_event_storage()
 
 
-def test_a_timer_leaves_its_pauses_out():
-    timer = pet.Timer()
+def test_a_timer_leaves_its_pauses_out(clock):
+    timer = pet.Timer(clock)
+    clock.advance(0.5)
     timer.pause()
-    time.sleep(0.3)
+    clock.advance(30.0)
     assert timer.is_paused()
     timer.resume()
-    assert timer.seconds() < 0.25
+    clock.advance(0.25)
+    assert timer.seconds() == 0.75
     for wrong, match in ((timer.resume, "not paused"), (timer.pause, "already paused")):
         if wrong == timer.pause:
             timer.pause()
@@ -61,9 +62,16 @@ def test_a_timer_leaves_its_pauses_out():
 def test_writers_write_what_is_in_the_storage(tmp_path, caplog):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    writers = [pet.CommonMetricPrinter("r50.yaml", 4), pet.JSONWriter(tmp_path / "m.json"), pet.TensorboardXWriter(tmp_path / "tb")]
+    writers = [
+        pet.CommonMetricPrinter("r50.yaml", 4),
+        pet.JSONWriter(tmp_path / "m.json"),
+        pet.TensorboardXWriter(tmp_path / "tb"),
+    ]
     optimizer = torch.optim.SGD(nn.Linear(6, 3).parameters(), lr=0.5)
-    hooks = [pet.IterationTimer(4, 0, 0, False), LRScheduler(optimizer, torch.optim.lr_scheduler.StepLR(optimizer, 100))]
+    hooks = [
+        pet.IterationTimer(4, 0, 0, False),
+        LRScheduler(optimizer, torch.optim.lr_scheduler.StepLR(optimizer, 100)),
+    ]
     with caplog.at_level(logging.INFO):
         make_runner(tmp_path, PetHooks([*hooks, pet.PeriodicWriter(writers, 4, 2)])).train()
     rows = [json.loads(line) for line in (tmp_path / "m.json").read_text().splitlines()]
@@ -109,32 +117,47 @@ def test_a_run_by_iterations_has_no_epochs(tmp_path):
     assert seen == [(0, None, None, {}), (1, None, None, {})]
 
 
-def test_a_scheduler_goes_on_where_it_was_when_a_run_is_resumed(tmp_path):
+def test_a_scheduler_continues_where_it_was_when_a_run_is_resumed(tmp_path):
     def run(folder, **parts):
         torch.manual_seed(0)
         model = nn.Linear(6, 3)
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        hook = PetHooks([LRScheduler(optimizer, torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.7))])
+        hook = PetHooks(
+            [LRScheduler(optimizer, torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.7))]
+        )
         saver = CheckpointHook(by_epoch=False, interval=1, max_keep_ckpts=-1, async_save=False)
-        runner = make_runner(tmp_path / folder, hook, saver, model=model, optimizer=optimizer, max_iters=8, **parts)
+        runner = make_runner(
+            tmp_path / folder, hook, saver, model=model, optimizer=optimizer, max_iters=8, **parts
+        )
         runner.train()
         return runner
 
     whole = run("whole")
     resumed = run("resumed", resume=tmp_path / "whole" / "iter_3.pth")
     assert torch.equal(whole.model.weight, resumed.model.weight)
-    assert whole.optimizer.param_groups[0]["lr"] == resumed.optimizer.param_groups[0]["lr"] == pytest.approx(0.1 * 0.7**8)
+    assert (
+        whole.optimizer.param_groups[0]["lr"]
+        == resumed.optimizer.param_groups[0]["lr"]
+        == pytest.approx(0.1 * 0.7**8)
+    )
 
 
-def test_what_is_no_hook_is_refused():
-    with pytest.raises(ConfigError, match="has none of before_train, before_step, after_step, after_train"):
-        PetHooks([object()])
+def test_an_object_without_hook_methods_is_rejected():
+    rejected = object()
+    with pytest.raises(ConfigError) as caught:
+        PetHooks([rejected])
+    assert caught.value.component == "PetHooks"
+    assert caught.value.value is rejected
 
 
-def test_names_that_are_not_covered_are_told():
-    with pytest.raises(ImportError, match="pet.PeriodicWrite is not covered.*did you mean 'PeriodicWriter'"):
+def test_names_that_are_not_covered_raise_with_a_suggestion():
+    with pytest.raises(
+        ImportError, match="pet.PeriodicWrite is not covered.*did you mean 'PeriodicWriter'"
+    ):
         from hookline.compat.pet import PeriodicWrite  # noqa: F401
     with pytest.raises(ImportError, match="make a list of IterationTimer"):
         from hookline.compat.pet.lib.utils.logger import build_train_hooks  # noqa: F401
-    with pytest.raises(ValueError, match="meant to run for 5 iterations, but the data ended after 1"):
+    with pytest.raises(
+        ValueError, match="meant to run for 5 iterations, but the data ended after 1"
+    ):
         pet.update_bn_stats(nn.Sequential(nn.BatchNorm1d(2)), [torch.randn(4, 2)], "cpu", 5)

@@ -11,8 +11,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
 
-TORCHVISION = ("transforms", "transforms.functional", "datasets", "datasets.folder", "models", "models.resnet", "models.segmentation")
-NAMES = {"torchvision": (*TORCHVISION, "models.detection", "ops", "utils"), "mcli": ("api", "api.exceptions", "sdk")}
+TORCHVISION = (
+    "transforms",
+    "transforms.functional",
+    "datasets",
+    "datasets.folder",
+    "models",
+    "models.resnet",
+    "models.segmentation",
+)
+NAMES = {
+    "torchvision": (*TORCHVISION, "models.detection", "ops", "utils"),
+    "mcli": ("api", "api.exceptions", "sdk"),
+}
 
 
 class Stub(ModuleType):

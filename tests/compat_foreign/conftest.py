@@ -13,13 +13,21 @@ from tests.compat_foreign import matrix
 os.environ.setdefault("KERAS_BACKEND", "torch")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("CODECARBON_LOG_LEVEL", "error")
-os.environ.setdefault("COMET_DISABLE_AUTO_LOGGING", "1")  # else it changes other packages as soon as it is imported
+os.environ.setdefault(
+    "COMET_DISABLE_AUTO_LOGGING", "1"
+)  # else it changes other packages as soon as it is imported
 os.environ.setdefault("COMET_AUTO_LOG_CO2", "0")
 
-ABSENT = [name for name in ("lightning", "transformers", "keras", "optuna") if importlib.util.find_spec(name) is None]
+ABSENT = [
+    name
+    for name in ("lightning", "transformers", "keras", "optuna")
+    if importlib.util.find_spec(name) is None
+]
 collect_ignore_glob = ["test_*.py"] if ABSENT else []
 if not ABSENT:  # no test needs a network; what tries all the same (codecarbon asks where it is) shall fail at once, not wait
-    os.environ |= dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
+    os.environ |= dict.fromkeys(
+        ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"
+    )
     os.environ |= dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
 
 _shown: set[matrix.Row] = set()
@@ -27,7 +35,9 @@ _failed: set[str] = set()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "shows(row): the test shows what the matrix says of a callback")
+    config.addinivalue_line(
+        "markers", "shows(row): the test shows what the matrix says of a callback"
+    )
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -40,21 +50,32 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     outcome = yield
     rows = [tuple(mark.args[0]) for mark in item.iter_markers("shows")]
     if rows and call.when == "call":
-        outcome.get_result().user_properties.append(("shows", rows))  # so it gets here from the processes that run tests
+        outcome.get_result().user_properties.append(
+            ("shows", rows)
+        )  # so it gets here from the processes that run tests
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.failed:
         _failed.add(report.nodeid)
     elif report.passed and report.when == "call":
-        _shown.update(matrix.Row(*row) for name, rows in report.user_properties if name == "shows" for row in rows)
+        _shown.update(
+            matrix.Row(*row)
+            for name, rows in report.user_properties
+            if name == "shows"
+            for row in rows
+        )
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """When all of the folder was run, the page must say what was found."""
     config = session.config
     chosen = config.option.keyword or any("::" in arg or arg.endswith(".py") for arg in config.args)
-    whole = not chosen and not hasattr(config, "workerinput") and any("compat_foreign" in str(arg) for arg in config.args)
+    whole = (
+        not chosen
+        and not hasattr(config, "workerinput")
+        and any("compat_foreign" in str(arg) for arg in config.args)
+    )
     if ABSENT or not whole or _failed or not _shown:
         return
     content = matrix.table(list(_shown))
@@ -63,5 +84,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     elif content != matrix.written():
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            reporter.write_line("the matrix in docs/foreign-callbacks.md is not what was found; run `make compat-matrix`", red=True)
+            reporter.write_line(
+                "the matrix in docs/foreign-callbacks.md is not what was found; run `make compat-matrix`",
+                red=True,
+            )
         session.exitstatus = 1

@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 def shows(framework: str, callback: str, how: str, verdict: str = WORKS) -> pytest.MarkDecorator:
-    """Mark a test as the one that shows what is said of a callback."""
+    """Mark the test that shows a claim about a callback."""
     return pytest.mark.shows(Row(framework, callback, verdict, how))
 
 
@@ -42,7 +42,7 @@ def table(rows: list[Row]) -> str:
         here = sorted({row for row in rows if row.framework == framework})
         lines = [f"| {row.callback} | {row.verdict} | {row.how} |" for row in here]
         counted = sum(row.verdict == WORKS for row in here)
-        heading = f"### {framework} ({versions}): {counted} of {len(here)} work as they are"
+        heading = f"### {framework} ({versions}): {counted} of {len(here)} work unchanged"
         parts.append("\n".join([heading, "", "| | | |", "| --- | --- | --- |", *lines, ""]))
     return "\n".join(parts)
 

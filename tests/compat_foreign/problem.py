@@ -17,7 +17,10 @@ Batch = tuple[torch.Tensor, torch.Tensor]
 
 def batches(count: int = 6, size: int = 8, seed: int = 0) -> list[Batch]:
     generator = torch.Generator().manual_seed(seed)
-    return [(torch.randn(size, 6, generator=generator), torch.randint(3, (size,), generator=generator)) for _ in range(count)]
+    return [
+        (torch.randn(size, 6, generator=generator), torch.randint(3, (size,), generator=generator))
+        for _ in range(count)
+    ]
 
 
 def loader(data: list[Batch]) -> DataLoader[Any]:
@@ -54,7 +57,9 @@ class Accuracy:
         return self.right / self.count
 
 
-def run_here(tmp_path: Path, *hooks: Any, epochs: int = 8, train: bool = True, **parts: Any) -> BaseRunner:
+def run_here(
+    tmp_path: Path, *hooks: Any, epochs: int = 8, train: bool = True, **parts: Any
+) -> BaseRunner:
     """The problem in Hookline, with hooks or callbacks of any framework; a bare runner, so that nothing else writes files."""
     model = parts.pop("model", None) or Net()
     optimizer = parts.pop("optimizer", None) or sgd(model)

@@ -1,4 +1,4 @@
-"""Callbacks and algorithms of Composer, unmodified: compared with the same one in Composer's Trainer wherever that says something.
+"""Unmodified callbacks and algorithms of Composer, compared with runs in Composer's Trainer.
 
 Composer asks for an older torch and for torchvision. Its own code runs with this torch; what it imports of torchvision and of its
 maker's client is replaced by empty names while it is imported.
@@ -52,11 +52,20 @@ class Conv(nn.Module):
 
 def images(count=4, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    return [(torch.randn(8, 3, 16, 16, generator=generator), torch.randint(3, (8,), generator=generator)) for _ in range(count)]
+    return [
+        (
+            torch.randn(8, 3, 16, 16, generator=generator),
+            torch.randint(3, (8,), generator=generator),
+        )
+        for _ in range(count)
+    ]
 
 
 def as_loader(data, size=8):
-    return DataLoader(TensorDataset(torch.cat([x for x, _ in data]), torch.cat([y for _, y in data])), batch_size=size)
+    return DataLoader(
+        TensorDataset(torch.cat([x for x, _ in data]), torch.cat([y for _, y in data])),
+        batch_size=size,
+    )
 
 
 class Composed(composer.ComposerModel):
@@ -110,7 +119,12 @@ def run_there(*parts, epochs=4, pictures=False, source=None, **options):
 
 def run_pictures_here(tmp_path, *parts, epochs=4, **options):
     torch.manual_seed(7)
-    options = {"model": Conv(), "train_loader": images(), "val_loader": images(2, seed=1), **options}
+    options = {
+        "model": Conv(),
+        "train_loader": images(),
+        "val_loader": images(2, seed=1),
+        **options,
+    }
     return run_here(tmp_path, *parts, epochs=epochs, loss_fn=nn.functional.cross_entropy, **options)
 
 
@@ -123,7 +137,7 @@ def test_early_stopper(tmp_path):
     trainer, model, _ = run_there(cb.EarlyStopper("val_loss", "eval", patience=2), epochs=12)
     runner = run_here(tmp_path, cb.EarlyStopper("val_loss", "eval", patience=2), epochs=12)
     assert runner.epoch == trainer.state.timestamp.epoch.value < 12
-    assert runner.stop_reason == "EarlyStopper asked to stop"
+    assert runner.stop_reason.hook == "EarlyStopper"
     assert same_weights(runner.model, model)
 
 
@@ -133,7 +147,9 @@ def test_threshold_stopper(tmp_path):
         return cb.ThresholdStopper("val_loss", "eval", 1.25, comp=torch.greater)
 
     trainer, _, _ = run_there(stopper(), epochs=12)
-    assert run_here(tmp_path, stopper(), epochs=12).epoch == trainer.state.timestamp.epoch.value < 12
+    assert (
+        run_here(tmp_path, stopper(), epochs=12).epoch == trainer.state.timestamp.epoch.value < 12
+    )
 
 
 @shows(CALLBACKS, "NaNMonitor", "raises its error at the batch")
@@ -150,7 +166,9 @@ def test_nan_monitor(tmp_path):
 def test_lr_monitor(tmp_path):
     _, _, data = run_there(cb.LRMonitor(), epochs=2)
     assert (
-        logged(run_here(tmp_path, cb.LRMonitor(), epochs=2), "lr-SGD/group0") == [value for _, value in data["lr-SGD/group0"]] == [0.5] * 12
+        logged(run_here(tmp_path, cb.LRMonitor(), epochs=2), "lr-SGD/group0")
+        == [value for _, value in data["lr-SGD/group0"]]
+        == [0.5] * 12
     )
 
 
@@ -158,7 +176,9 @@ def test_lr_monitor(tmp_path):
 def test_optimizer_monitor(tmp_path):
     _, _, data = run_there(cb.OptimizerMonitor(), epochs=2)
     runner = run_here(tmp_path, cb.OptimizerMonitor(), epochs=2)
-    assert logged(runner, "l2_norm/grad/global") == pytest.approx([float(value) for _, value in data["l2_norm/grad/global"]], rel=1e-4)
+    assert logged(runner, "l2_norm/grad/global") == pytest.approx(
+        [float(value) for _, value in data["l2_norm/grad/global"]], rel=1e-4
+    )
     assert logged(runner, "l2_norm/grad/head.weight")
 
 
@@ -166,12 +186,16 @@ def test_optimizer_monitor(tmp_path):
 def test_speed_monitor(tmp_path):
     _, _, data = run_there(cb.SpeedMonitor(window_size=2), epochs=2)
     runner = run_here(tmp_path, cb.SpeedMonitor(window_size=2), epochs=2)
-    assert {name for name in data if name.startswith(("throughput", "time/t", "time/v"))} <= set(runner.events.latest())
+    assert {name for name in data if name.startswith(("throughput", "time/t", "time/v"))} <= set(
+        runner.events.latest()
+    )
 
 
-@shows(CALLBACKS, "RuntimeEstimator", "its estimates shrink to nothing")
+@shows(CALLBACKS, "RuntimeEstimator", "its estimates shrink to zero")
 def test_runtime_estimator(tmp_path):
-    values = logged(run_here(tmp_path, cb.RuntimeEstimator(skip_batches=1), epochs=6), "time/remaining_estimate")
+    values = logged(
+        run_here(tmp_path, cb.RuntimeEstimator(skip_batches=1), epochs=6), "time/remaining_estimate"
+    )
     assert len(values) > 20
     assert values[-1] < 0.01
 
@@ -181,14 +205,24 @@ def test_activation_monitor(tmp_path):
     _, _, data = run_there(cb.ActivationMonitor(interval="2ba"), epochs=2)
     runner = run_here(tmp_path, cb.ActivationMonitor(interval="2ba"), epochs=2)
     name = "activations/l2_norm/head_output.0"
-    theirs = [float(value) for key, rows in data.items() if key.endswith("l2_norm/head_output.0") for _, value in rows]
+    theirs = [
+        float(value)
+        for key, rows in data.items()
+        if key.endswith("l2_norm/head_output.0")
+        for _, value in rows
+    ]
     assert logged(runner, name) == pytest.approx(theirs, rel=1e-4)
     assert len(theirs) == 6
 
 
 @shows(CALLBACKS, "FreeOutputs", "outputs are dropped after the loss")
 def test_free_outputs(tmp_path):
-    assert run_here(tmp_path, cb.FreeOutputs(), epochs=1, val_loader=None).outputs["predictions"].numel() == 0
+    assert (
+        run_here(tmp_path, cb.FreeOutputs(), epochs=1, val_loader=None)
+        .outputs["predictions"]
+        .numel()
+        == 0
+    )
 
 
 @shows(CALLBACKS, "SystemMetricsMonitor", "the same names")
@@ -198,19 +232,26 @@ def test_system_metrics_monitor(tmp_path):
     assert {name for name in data if "cpu" in name or "disk" in name} <= set(runner.events.latest())
 
 
-@shows(CALLBACKS, "MemoryMonitor", "needs a GPU; without one it does no harm", UNTRIED)
-@shows(CALLBACKS, "OOMObserver", "needs a GPU; without one it does no harm", UNTRIED)
-@shows(CALLBACKS, "MemorySnapshot", "needs a GPU; without one it does no harm", UNTRIED)
+@shows(CALLBACKS, "MemoryMonitor", "needs a GPU; harmless without one", UNTRIED)
+@shows(CALLBACKS, "OOMObserver", "needs a GPU; harmless without one", UNTRIED)
+@shows(CALLBACKS, "MemorySnapshot", "needs a GPU; harmless without one", UNTRIED)
 @pytest.mark.parametrize("kind", [cb.MemoryMonitor, cb.OOMObserver, cb.MemorySnapshot])
 def test_those_for_gpus_do_no_harm(tmp_path, kind):
     assert run_here(tmp_path, kind(), epochs=1).iter == 6
 
 
-@shows(CALLBACKS, "CheckpointSaver", "the same files, in Composer's format, written at once and not at the seam", DIFFERS)
-@shows(CALLBACKS, "LoadCheckpoint", "loads such a file's weights")
+@shows(
+    CALLBACKS,
+    "CheckpointSaver",
+    "the same files in Composer's format, written immediately and not at the seam",
+    DIFFERS,
+)
+@shows(CALLBACKS, "LoadCheckpoint", "loads the weights of such a file")
 def test_checkpoint_saver_and_load_checkpoint(tmp_path):
     def saver(folder):
-        return cb.CheckpointSaver(folder=str(tmp_path / folder), filename="ep{epoch}.pt", latest_filename=None)
+        return cb.CheckpointSaver(
+            folder=str(tmp_path / folder), filename="ep{epoch}.pt", latest_filename=None
+        )
 
     def names(folder):
         return sorted(path.name for path in (tmp_path / folder).iterdir() if path.suffix == ".pt")
@@ -218,20 +259,35 @@ def test_checkpoint_saver_and_load_checkpoint(tmp_path):
     run_there(saver("a"), epochs=2, run_name="run")
     runner = run_here(tmp_path / "run", saver("b"), epochs=2)
     assert names("b") == names("a") == ["ep1.pt", "ep2.pt"]
-    loaded = run_here(tmp_path / "more", cb.LoadCheckpoint(str(tmp_path / "b" / "ep2.pt")), epochs=1, train=False, model=Net(seed=3))
+    loaded = run_here(
+        tmp_path / "more",
+        cb.LoadCheckpoint(str(tmp_path / "b" / "ep2.pt")),
+        epochs=1,
+        train=False,
+        model=Net(seed=3),
+    )
     loaded.hooks[-1].before_run(loaded)
     assert same_weights(loaded.model, runner.model)
 
 
-@shows(CALLBACKS, "ImageVisualizer", "needs W&B's logger of Composer; VisualizationHook is ours", UNTRIED)
+@shows(
+    CALLBACKS,
+    "ImageVisualizer",
+    "needs Composer's W&B logger; use VisualizationHook",
+    UNTRIED,
+)
 @shows(CALLBACKS, "ExportForInferenceCallback", "fails when it traces the model", CANNOT)
-@shows(CALLBACKS, "Generate", "needs a HuggingFaceModel of Composer's", UNTRIED)
+@shows(CALLBACKS, "Generate", "needs Composer's HuggingFaceModel", UNTRIED)
 @shows(CALLBACKS, "MLPerfCallback", "needs mlperf_logging", UNTRIED)
 def test_callbacks_that_need_more_say_so(tmp_path):
     with pytest.raises(ImportError, match="mlperf"):
         cb.MLPerfCallback(str(tmp_path), 0)
     with pytest.raises(RuntimeError, match="Tracer cannot infer type"):
-        run_here(tmp_path, cb.ExportForInferenceCallback("torchscript", str(tmp_path / "exported.pt")), epochs=1)
+        run_here(
+            tmp_path,
+            cb.ExportForInferenceCallback("torchscript", str(tmp_path / "exported.pt")),
+            epochs=1,
+        )
 
 
 # Algorithms. Those that draw random numbers are seeded alike in both.
@@ -244,12 +300,17 @@ def compare(tmp_path, make, pictures=True, **options):
         runner, plain = run_pictures_here(tmp_path, make()), run_pictures_here(tmp_path)
     else:
         torch.manual_seed(7)
-        runner, plain = run_here(tmp_path, make(), epochs=4, loss_fn=nn.functional.cross_entropy), run_here(tmp_path, epochs=4)
+        runner, plain = (
+            run_here(tmp_path, make(), epochs=4, loss_fn=nn.functional.cross_entropy),
+            run_here(tmp_path, epochs=4),
+        )
     ours, theirs = runner.model.state_dict(), model.state_dict()
     assert list(ours) == [key for key in theirs if key in ours]
     assert all(torch.allclose(ours[key], theirs[key], atol=1e-4) for key in ours)
     other = plain.model.state_dict()
-    assert list(ours) != list(other) or any(not torch.allclose(ours[key], other[key], atol=1e-6) for key in ours)
+    assert list(ours) != list(other) or any(
+        not torch.allclose(ours[key], other[key], atol=1e-6) for key in ours
+    )
     return runner
 
 
@@ -263,18 +324,31 @@ def test_label_smoothing(tmp_path):
     compare(tmp_path, lambda: al.LabelSmoothing(0.2), pictures=False)
 
 
-@shows(ALGORITHMS, "EMA", "the same weights, and the same result of the validation, which uses the average")
+@shows(
+    ALGORITHMS,
+    "EMA",
+    "the same weights and validation results, which use the average",
+)
 def test_ema(tmp_path):
     trainer, model, _ = run_there(al.EMA(half_life="3ba", update_interval="1ba"))
-    runner, plain = run_here(tmp_path, al.EMA(half_life="3ba", update_interval="1ba"), epochs=4), run_here(tmp_path, epochs=4)
+    runner, plain = (
+        run_here(tmp_path, al.EMA(half_life="3ba", update_interval="1ba"), epochs=4),
+        run_here(tmp_path, epochs=4),
+    )
     assert same_weights(runner.model, model)
-    assert runner.metrics["val_loss"] == pytest.approx(float(trainer.state.eval_metrics["eval"]["val_loss"].compute()), rel=1e-5)
+    assert runner.metrics["val_loss"] == pytest.approx(
+        float(trainer.state.eval_metrics["eval"]["val_loss"].compute()), rel=1e-5
+    )
     assert runner.metrics["val_loss"] != pytest.approx(plain.metrics["val_loss"], rel=1e-5)
 
 
 @shows(ALGORITHMS, "SWA", "the same averaged weights at the end")
 def test_swa(tmp_path):
-    compare(tmp_path, lambda: al.SWA(swa_start="0.5dur", swa_end="1dur", update_interval="1ep"), pictures=False)
+    compare(
+        tmp_path,
+        lambda: al.SWA(swa_start="0.5dur", swa_end="1dur", update_interval="1ep"),
+        pictures=False,
+    )
 
 
 @shows(ALGORITHMS, "LayerFreezing", "the same weights")
@@ -288,15 +362,25 @@ def test_blur_pool(tmp_path):
     assert type(runner.model.pool).__name__ == "BlurMaxPool2d"
 
 
-@shows(ALGORITHMS, "SqueezeExcite", "the same layers by name, and the optimizer has their parameters")
+@shows(
+    ALGORITHMS, "SqueezeExcite", "the same layers by name, and the optimizer has their parameters"
+)
 @shows(ALGORITHMS, "Factorize", "the same layers by name, and the optimizer has their parameters")
-@shows(ALGORITHMS, "GhostBatchNorm", "the same layers by name, and the optimizer has their parameters")
-@shows(ALGORITHMS, "WeightStandardization", "the same layers by name, and the optimizer has their parameters")
+@shows(
+    ALGORITHMS, "GhostBatchNorm", "the same layers by name, and the optimizer has their parameters"
+)
+@shows(
+    ALGORITHMS,
+    "WeightStandardization",
+    "the same layers by name, and the optimizer has their parameters",
+)
 @pytest.mark.parametrize(
     "make",
     [
         lambda: al.SqueezeExcite(min_channels=32),
-        lambda: al.Factorize(min_channels=32, latent_channels=8, min_features=32, latent_features=2),
+        lambda: al.Factorize(
+            min_channels=32, latent_channels=8, min_features=32, latent_features=2
+        ),
         lambda: al.GhostBatchNorm(4),
         al.WeightStandardization,
     ],
@@ -320,17 +404,23 @@ def test_a_run_with_a_changed_model_resumes(tmp_path):
     assert resumed.iter == 12
 
 
-@shows(ALGORITHMS, "ChannelsLast", "the weights are laid out so")
+@shows(ALGORITHMS, "ChannelsLast", "the weights have that layout")
 def test_channels_last(tmp_path):
     runner = run_pictures_here(tmp_path, al.ChannelsLast(), epochs=1)
     assert runner.model.second.weight.is_contiguous(memory_format=torch.channels_last)
 
 
-@shows(ALGORITHMS, "MixUp", "the same weights, with mixed targets and with a mixed loss; its random draws are fixed for the comparison")
+@shows(
+    ALGORITHMS,
+    "MixUp",
+    "the same weights, with mixed targets or a mixed loss; random draws were fixed",
+)
 @pytest.mark.parametrize("interpolate", [False, True])
 def test_mixup(tmp_path, interpolate, monkeypatch):
     monkeypatch.setattr("composer.algorithms.mixup.mixup._gen_mixing_coef", lambda alpha: 0.3)
-    monkeypatch.setattr("composer.algorithms.mixup.mixup._gen_indices", lambda count: torch.arange(count).flip(0))
+    monkeypatch.setattr(
+        "composer.algorithms.mixup.mixup._gen_indices", lambda count: torch.arange(count).flip(0)
+    )
     compare(tmp_path, lambda: al.MixUp(interpolate_loss=interpolate), pictures=False)
 
 
@@ -338,7 +428,15 @@ def test_mixup(tmp_path, interpolate, monkeypatch):
 @shows(ALGORITHMS, "CutOut", "inputs are cut")
 @shows(ALGORITHMS, "ColOut", "rows and columns are dropped")
 @shows(ALGORITHMS, "ProgressiveResizing", "pictures are resized")
-@pytest.mark.parametrize("make", [al.CutMix, al.CutOut, al.ColOut, lambda: al.ProgressiveResizing(initial_scale=0.5, delay_fraction=0.2)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        al.CutMix,
+        al.CutOut,
+        al.ColOut,
+        lambda: al.ProgressiveResizing(initial_scale=0.5, delay_fraction=0.2),
+    ],
+)
 def test_algorithms_on_pictures_change_what_the_model_sees(tmp_path, make):
     seen = []
 
@@ -354,10 +452,17 @@ def test_algorithms_on_pictures_change_what_the_model_sees(tmp_path, make):
         callback.mode = "resize"
     run_pictures_here(tmp_path, callback, model=Watching(), epochs=2)
     assert len(seen) == 8
-    assert any(x.shape != given.shape or not torch.equal(x, given) for x, (given, _) in zip(seen, images() * 2, strict=True))
+    assert any(
+        x.shape != given.shape or not torch.equal(x, given)
+        for x, (given, _) in zip(seen, images() * 2, strict=True)
+    )
 
 
-@shows(ALGORITHMS, "SelectiveBackprop", "trains on half of the samples; the loss_fn must take `reduction`")
+@shows(
+    ALGORITHMS,
+    "SelectiveBackprop",
+    "trains on half of the samples; the loss_fn must accept `reduction`",
+)
 def test_selective_backprop(tmp_path):
     sizes = []
 
@@ -367,7 +472,12 @@ def test_selective_backprop(tmp_path):
                 sizes.append(len(x))
             return super().forward(x)
 
-    run_pictures_here(tmp_path, al.SelectiveBackprop(start=0.0, end=1.0, keep=0.5, interrupt=0), model=Watching(), epochs=1)
+    run_pictures_here(
+        tmp_path,
+        al.SelectiveBackprop(start=0.0, end=1.0, keep=0.5, interrupt=0),
+        model=Watching(),
+        epochs=1,
+    )
     assert 4 in sizes
 
 
@@ -378,30 +488,47 @@ def test_gyro_dropout(tmp_path):
     assert type(model[1]).__name__ == "GyroDropoutLayer"
 
 
-@shows(ALGORITHMS, "SAM", "replaces the optimizer by one that needs a closure", CANNOT)
+@shows(ALGORITHMS, "SAM", "replaces the optimizer with one that needs a closure", CANNOT)
 @shows(ALGORITHMS, "NoOpModel", "replaces the model", CANNOT)
 @pytest.mark.parametrize(("make", "what"), [(al.SAM, "optimizer"), (al.NoOpModel, "model")])
 def test_what_replaces_parts_of_the_run_is_refused(tmp_path, make, what):
-    with pytest.raises(HooklineError, match=f"{make.__name__} puts another {what} in the place of the run's"):
+    with pytest.raises(HooklineError) as caught:
         run_here(tmp_path, make())
+    assert caught.value.component == make.__name__
+    assert caught.value.parameter == what
 
 
-@shows(ALGORITHMS, "AugMix", "needs a data set of torchvision's", CANNOT)
-@shows(ALGORITHMS, "RandAugment", "needs a data set of torchvision's", CANNOT)
-@shows(ALGORITHMS, "SeqLengthWarmup", "needs a HuggingFaceModel of Composer's", CANNOT)
+@shows(ALGORITHMS, "AugMix", "needs a torchvision data set", CANNOT)
+@shows(ALGORITHMS, "RandAugment", "needs a torchvision data set", CANNOT)
+@shows(ALGORITHMS, "SeqLengthWarmup", "needs Composer's HuggingFaceModel", CANNOT)
 @pytest.mark.parametrize("make", [al.AugMix, al.RandAugment, al.SeqLengthWarmup])
 def test_algorithms_for_other_data_say_so(tmp_path, make):
     with pytest.raises((TypeError, RuntimeError), match="requires"):
         run_here(tmp_path, make())
 
 
-@shows(ALGORITHMS, "StochasticDepth", "needs a ResNet of torchvision's", UNTRIED)
+@shows(ALGORITHMS, "StochasticDepth", "needs a torchvision ResNet", UNTRIED)
 @shows(ALGORITHMS, "Alibi", "needs a language model of transformers", UNTRIED)
 @shows(ALGORITHMS, "GatedLinearUnits", "needs a BERT of transformers", UNTRIED)
-@shows(ALGORITHMS, "LowPrecisionLayerNorm", "needs mixed precision, and does nothing without it", UNTRIED)
-@shows(ALGORITHMS, "LowPrecisionGroupNorm", "needs mixed precision, and does nothing without it", UNTRIED)
+@shows(
+    ALGORITHMS,
+    "LowPrecisionLayerNorm",
+    "needs mixed precision",
+    UNTRIED,
+)
+@shows(
+    ALGORITHMS,
+    "LowPrecisionGroupNorm",
+    "needs mixed precision",
+    UNTRIED,
+)
 def test_algorithms_that_have_nothing_to_do_do_no_harm(tmp_path):
-    assert run_pictures_here(tmp_path, al.LowPrecisionLayerNorm(), al.LowPrecisionGroupNorm(), epochs=1).iter == 4
+    assert (
+        run_pictures_here(
+            tmp_path, al.LowPrecisionLayerNorm(), al.LowPrecisionGroupNorm(), epochs=1
+        ).iter
+        == 4
+    )
 
 
 def test_a_batch_is_an_optimizer_step_when_gradients_are_added_up(tmp_path):
@@ -409,17 +536,33 @@ def test_a_batch_is_an_optimizer_step_when_gradients_are_added_up(tmp_path):
 
     class Clock(composer.Callback):
         def batch_end(self, state, logger):
-            seen.append((state.timestamp.epoch.value, state.timestamp.batch.value, state.timestamp.batch_in_epoch.value))
+            seen.append(
+                (
+                    state.timestamp.epoch.value,
+                    state.timestamp.batch.value,
+                    state.timestamp.batch_in_epoch.value,
+                )
+            )
 
     run_here(tmp_path, Clock(), epochs=2, owner=GradientCumulativeOptimizerHook(cumulative_iters=2))
     assert seen == [(0, 1, 1), (0, 2, 2), (0, 3, 3), (1, 4, 1), (1, 5, 2), (1, 6, 3)]
 
 
-@pytest.mark.parametrize("together", [1, 2])  # iterations, or Composer's micro-batches, that make an optimizer step
+@pytest.mark.parametrize(
+    "together", [1, 2]
+)  # iterations, or Composer's micro-batches, that make an optimizer step
 def test_events_come_in_the_same_order_with_the_same_clock(tmp_path, together):
-    own = ["init", "before_load", "after_load", "before_dataloader", "iteration_start", "iteration_end", "iteration_checkpoint"]
+    own = [
+        "init",
+        "before_load",
+        "after_load",
+        "before_dataloader",
+        "iteration_start",
+        "iteration_end",
+        "iteration_checkpoint",
+    ]
     if together > 1:
-        own.append("after_dataloader")  # here each iteration has data of its own
+        own.append("after_dataloader")  # here each iteration has its data
 
     class Everything(composer.Callback):
         def __init__(self):
@@ -428,11 +571,26 @@ def test_events_come_in_the_same_order_with_the_same_clock(tmp_path, together):
         def run_event(self, event, state, logger):
             if event.value not in own:
                 clock = state.timestamp
-                self.log.append((event.value, clock.epoch.value, clock.batch.value, clock.batch_in_epoch.value, clock.sample.value))
+                self.log.append(
+                    (
+                        event.value,
+                        clock.epoch.value,
+                        clock.batch.value,
+                        clock.batch_in_epoch.value,
+                        clock.sample.value,
+                    )
+                )
 
     there, here = Everything(), Everything()
-    run_there(there, epochs=2, device_train_microbatch_size=8, train_dataloader=as_loader(batches(), 8 * together))
-    run_here(tmp_path, here, epochs=2, owner=GradientCumulativeOptimizerHook(cumulative_iters=together))
+    run_there(
+        there,
+        epochs=2,
+        device_train_microbatch_size=8,
+        train_dataloader=as_loader(batches(), 8 * together),
+    )
+    run_here(
+        tmp_path, here, epochs=2, owner=GradientCumulativeOptimizerHook(cumulative_iters=together)
+    )
     assert here.log == there.log
 
 
@@ -474,7 +632,9 @@ def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path, aske
             assert not hasattr(state.model, "nothing")
             return attrgetter(asked.removeprefix("state."))(state)
 
-    with pytest.raises(MissingAttribute, match=rf"Curious asks for `{re.escape(asked)}` of composer 0\.32\.1"):
+    with pytest.raises(
+        MissingAttribute, match=rf"Curious asks for `{re.escape(asked)}` of composer 0\.32\.1"
+    ):
         run_here(tmp_path, Curious())
 
 

@@ -1,4 +1,4 @@
-"""Callbacks of Keras on torch, unmodified: compared with the same callback in `model.fit` wherever that says something."""
+"""Unmodified callbacks of Keras on torch, compared with runs in `model.fit`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,14 @@ NAME = "Keras (torch backend)"
 
 def keras_net():
     """The same network, with the same weights, of Keras' own layers."""
-    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(3)])
+    model = keras.Sequential(
+        [keras.Input((6,)), keras.layers.Dense(16, activation="relu"), keras.layers.Dense(3)]
+    )
     source = Net()
     pairs = (source.backbone[0], source.head)
-    model.set_weights([array.detach().numpy() for layer in pairs for array in (layer.weight.T, layer.bias)])
+    model.set_weights(
+        [array.detach().numpy() for layer in pairs for array in (layer.weight.T, layer.bias)]
+    )
     return model
 
 
@@ -41,7 +45,9 @@ def arrays(data):
 
 def run_there(*callbacks, epochs=8, data=None):
     model = keras_net()
-    model.compile(keras.optimizers.SGD(0.5), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.compile(
+        keras.optimizers.SGD(0.5), keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    )
     x, y = arrays(data or batches())
     model.fit(
         x, y, batch_size=8, epochs=epochs, shuffle=False, verbose=0, validation_data=arrays(batches(2, seed=1)),
@@ -52,13 +58,30 @@ def run_there(*callbacks, epochs=8, data=None):
 
 def same_as(model, runner):
     ours = runner.model.state_dict()
-    wanted = [ours["backbone.0.weight"].T, ours["backbone.0.bias"], ours["head.weight"].T, ours["head.bias"]]
-    return all(np.allclose(theirs, mine, atol=1e-5) for theirs, mine in zip(model.get_weights(), wanted, strict=True))
+    wanted = [
+        ours["backbone.0.weight"].T,
+        ours["backbone.0.bias"],
+        ours["head.weight"].T,
+        ours["head.bias"],
+    ]
+    return all(
+        np.allclose(theirs, mine, atol=1e-5)
+        for theirs, mine in zip(model.get_weights(), wanted, strict=True)
+    )
 
 
-@shows(NAME, "EarlyStopping", "the same stop epoch, best value and weights, also with restore_best_weights")
+@shows(
+    NAME,
+    "EarlyStopping",
+    "the same stop epoch, best value and weights, also with restore_best_weights",
+)
 @pytest.mark.parametrize(
-    "options", [{"patience": 2}, {"patience": 3, "restore_best_weights": True}, {"min_delta": 0.1, "start_from_epoch": 2}]
+    "options",
+    [
+        {"patience": 2},
+        {"patience": 3, "restore_best_weights": True},
+        {"min_delta": 0.1, "start_from_epoch": 2},
+    ],
 )
 def test_early_stopping_stops_at_the_same_epoch(tmp_path, options):
     there, here = cb.EarlyStopping("val_loss", **options), cb.EarlyStopping("val_loss", **options)
@@ -77,9 +100,18 @@ def test_the_direction_of_a_metric_is_known_by_its_name(tmp_path):
 
 def test_a_metric_has_all_its_names(tmp_path):
     seen = []
-    run_here(tmp_path, cb.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append((logs["val_acc"], logs.get("accuracy")))), epochs=1)
+    run_here(
+        tmp_path,
+        cb.LambdaCallback(
+            on_epoch_end=lambda epoch, logs: seen.append((logs["val_acc"], logs.get("accuracy")))
+        ),
+        epochs=1,
+    )
     assert seen[0][0] == seen[0][1] is not None
-    assert run_here(tmp_path, cb.EarlyStopping("val_acc", patience=1, mode="max"), epochs=12).epoch < 12
+    assert (
+        run_here(tmp_path, cb.EarlyStopping("val_acc", patience=1, mode="max"), epochs=12).epoch
+        < 12
+    )
 
 
 def test_a_resumed_run_keeps_its_patience_although_keras_resets_it(tmp_path):
@@ -90,7 +122,10 @@ def test_a_resumed_run_keeps_its_patience_although_keras_resets_it(tmp_path):
     run_here(tmp_path / "run", stopping(), CheckpointHook(), epochs=3)
     resumed = run_here(tmp_path / "run", stopping(), CheckpointHook(), epochs=12, resume="auto")
     assert resumed.epoch == whole.epoch < 12
-    assert all(torch.equal(a, b) for a, b in zip(whole.model.parameters(), resumed.model.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(whole.model.parameters(), resumed.model.parameters(), strict=True)
+    )
 
 
 def test_a_changed_patience_is_in_force_after_a_resume(tmp_path):
@@ -103,14 +138,18 @@ def test_a_changed_patience_is_in_force_after_a_resume(tmp_path):
 @shows(
     NAME,
     "ModelCheckpoint",
-    "the same names at the same epochs: HDF5 with the weights by name, or (`.keras`) a checkpoint of ours",
+    "the same names and epochs: HDF5 with weights, or a Hookline checkpoint (`.keras`)",
     DIFFERS,
 )
 @pytest.mark.parametrize("best", [False, True])
 def test_model_checkpoint_writes_files_of_the_same_names(tmp_path, best):
     def saving(folder):
         (tmp_path / folder).mkdir()
-        return cb.ModelCheckpoint(tmp_path / folder / "{epoch:02d}-{val_loss:.2f}.weights.h5", save_weights_only=True, save_best_only=best)
+        return cb.ModelCheckpoint(
+            tmp_path / folder / "{epoch:02d}-{val_loss:.2f}.weights.h5",
+            save_weights_only=True,
+            save_best_only=best,
+        )
 
     run_there(saving("a"), epochs=4)
     runner = run_here(tmp_path / "run", saving("b"), epochs=4)
@@ -119,7 +158,9 @@ def test_model_checkpoint_writes_files_of_the_same_names(tmp_path, best):
     assert len(names) < 4 or not best
     if not best:
         with h5py.File(tmp_path / "b" / names[-1]) as file:
-            assert np.array_equal(file["state_dict/head.weight"], runner.model.head.weight.detach().numpy())
+            assert np.array_equal(
+                file["state_dict/head.weight"], runner.model.head.weight.detach().numpy()
+            )
 
 
 def test_a_whole_model_is_one_of_our_checkpoints(tmp_path):
@@ -134,7 +175,9 @@ def test_reduce_lr_on_plateau(tmp_path):
         return cb.ReduceLROnPlateau("val_loss", factor=0.3, patience=2, cooldown=1)
 
     model, runner = run_there(reducing()), run_here(tmp_path, reducing())
-    assert runner.optimizer.param_groups[0]["lr"] == pytest.approx(float(model.optimizer.learning_rate), rel=1e-5)
+    assert runner.optimizer.param_groups[0]["lr"] == pytest.approx(
+        float(model.optimizer.learning_rate), rel=1e-5
+    )
     assert runner.optimizer.param_groups[0]["lr"] < 0.5
     assert same_as(model, runner)
 
@@ -149,26 +192,35 @@ def test_learning_rate_scheduler(tmp_path):
     assert same_as(model, runner)
 
 
-@shows(NAME, "CSVLogger", "the same rows and values; validation metrics besides")
+@shows(NAME, "CSVLogger", "the same rows and values, and validation metrics")
 def test_csv_logger(tmp_path):
     run_there(cb.CSVLogger(tmp_path / "a.csv"), epochs=3)
     run_here(tmp_path / "run", cb.CSVLogger(tmp_path / "b.csv"), epochs=3)
-    theirs, ours = (list(csv.DictReader((tmp_path / name).read_text().splitlines())) for name in ("a.csv", "b.csv"))
+    theirs, ours = (
+        list(csv.DictReader((tmp_path / name).read_text().splitlines()))
+        for name in ("a.csv", "b.csv")
+    )
     assert [row["epoch"] for row in ours] == ["0", "1", "2"]
     for column in ("loss", "val_loss"):
-        assert [float(row[column]) for row in ours] == pytest.approx([float(row[column]) for row in theirs], rel=1e-4)
+        assert [float(row[column]) for row in ours] == pytest.approx(
+            [float(row[column]) for row in theirs], rel=1e-4
+        )
 
 
-@shows(NAME, "TerminateOnNaN", "stops at the same batch; here the epoch is not ended first", DIFFERS)
+@shows(NAME, "TerminateOnNaN", "stops at the same batch, without ending the epoch first", DIFFERS)
 def test_terminate_on_nan(tmp_path):
     data = batches()
     data[3] = (data[3][0] * float("nan"), data[3][1])
     seen = []
-    run_there(cb.TerminateOnNaN(), cb.LambdaCallback(on_train_batch_end=lambda batch, logs: seen.append(batch)), data=data)
+    run_there(
+        cb.TerminateOnNaN(),
+        cb.LambdaCallback(on_train_batch_end=lambda batch, logs: seen.append(batch)),
+        data=data,
+    )
     runner = run_here(tmp_path, cb.TerminateOnNaN(), train_loader=data)
     assert seen[-1] == 3
     assert runner.iter == 4
-    assert runner.stop_reason == "TerminateOnNaN asked to stop"
+    assert runner.stop_reason.hook == "TerminateOnNaN"
 
 
 @shows(NAME, "LambdaCallback", "the same calls in the same order, with the same values")
@@ -182,12 +234,23 @@ def test_calls_come_in_the_same_order_with_the_same_values(tmp_path):
     def record(name):
         def method(self, *args, logs=None):
             given = next((arg for arg in args if isinstance(arg, dict)), logs) or {}
-            losses = {key: float(value) for key, value in given.items() if key in ("loss", "val_loss")}
+            losses = {
+                key: float(value) for key, value in given.items() if key in ("loss", "val_loss")
+            }
             self.log.append((name, [arg for arg in args if isinstance(arg, int)], losses))
 
         return method
 
-    for name in ("train_begin", "epoch_begin", "train_batch_begin", "train_batch_end", "epoch_end", "test_begin", "test_end", "train_end"):
+    for name in (
+        "train_begin",
+        "epoch_begin",
+        "train_batch_begin",
+        "train_batch_end",
+        "epoch_end",
+        "test_begin",
+        "test_end",
+        "train_end",
+    ):
         setattr(Everything, f"on_{name}", record(name))
     there, here = Everything(), Everything()
     run_there(there, epochs=2)
@@ -196,7 +259,9 @@ def test_calls_come_in_the_same_order_with_the_same_values(tmp_path):
     for ours, theirs in zip(here.log, there.log, strict=True):
         assert ours[2] == pytest.approx(theirs[2], rel=1e-4)
     seen = []
-    run_here(tmp_path, cb.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(epoch)), epochs=2)
+    run_here(
+        tmp_path, cb.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(epoch)), epochs=2
+    )
     assert seen == [0, 1]
 
 
@@ -232,28 +297,53 @@ def test_remote_monitor(tmp_path):
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        run_here(tmp_path, cb.RemoteMonitor(root=f"http://127.0.0.1:{server.server_port}", send_as_json=True), epochs=2)
+        run_here(
+            tmp_path,
+            cb.RemoteMonitor(root=f"http://127.0.0.1:{server.server_port}", send_as_json=True),
+            epochs=2,
+        )
     finally:
         server.shutdown()
     assert [row["epoch"] for row in posted] == [0, 1]
     assert {"loss", "val_loss"} <= set(posted[0])
 
 
-@shows(NAME, "BackupAndRestore", "backs up after each epoch; a run here resumes with `resume`, and it says so", DIFFERS)
+@shows(
+    NAME,
+    "BackupAndRestore",
+    'backs up after each epoch; resume with `resume="auto"` instead',
+    DIFFERS,
+)
 def test_backup_and_restore(tmp_path):
-    run_here(tmp_path / "run", cb.BackupAndRestore(tmp_path / "backup", delete_checkpoint=False), epochs=2)
-    assert sorted(path.name for path in (tmp_path / "backup").iterdir()) == ["latest.weights.h5", "training_metadata.json"]
-    with pytest.raises(HooklineError, match="BackupAndRestore wants to move the run to epoch 2: a run here resumes with resume='auto'"):
+    run_here(
+        tmp_path / "run",
+        cb.BackupAndRestore(tmp_path / "backup", delete_checkpoint=False),
+        epochs=2,
+    )
+    assert sorted(path.name for path in (tmp_path / "backup").iterdir()) == [
+        "latest.weights.h5",
+        "training_metadata.json",
+    ]
+    with pytest.raises(HooklineError) as caught:
         run_here(tmp_path / "run", cb.BackupAndRestore(tmp_path / "backup"), epochs=3)
+    assert caught.value.component == "BackupAndRestore"
+    assert caught.value.parameter == "_initial_epoch"
 
 
-@shows(NAME, "SwapEMAWeights", "works on the average that a Keras optimizer keeps; EMAHook is ours", CANNOT)
-def test_swap_ema_weights_says_what_it_lacks(tmp_path):
-    with pytest.raises(MissingAttribute, match=r"SwapEMAWeights asks for `model\.optimizer\.use_ema`"):
+@shows(
+    NAME,
+    "SwapEMAWeights",
+    "needs the average of a Keras optimizer; use EMAHook",
+    CANNOT,
+)
+def test_swap_ema_weights_reports_the_missing_attribute(tmp_path):
+    with pytest.raises(
+        MissingAttribute, match=r"SwapEMAWeights asks for `model\.optimizer\.use_ema`"
+    ):
         run_here(tmp_path, cb.SwapEMAWeights())
 
 
-@shows(NAME, "TensorBoard", "needs TensorFlow; TensorBoardHook is ours", CANNOT)
+@shows(NAME, "TensorBoard", "needs TensorFlow; use TensorBoardHook", CANNOT)
 def test_tensorboard_needs_tensorflow(tmp_path):
     with pytest.raises(ModuleNotFoundError, match="tensorflow"):
         run_here(tmp_path, cb.TensorBoard(str(tmp_path)))
@@ -279,16 +369,24 @@ def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path):
         def on_epoch_end(self, epoch, logs=None):
             self.model.summary()
 
-    with pytest.raises(MissingAttribute, match=rf"Curious asks for `model\.summary` of keras {keras.__version__}"):
+    with pytest.raises(
+        MissingAttribute, match=rf"Curious asks for `model\.summary` of keras {keras.__version__}"
+    ):
         run_here(tmp_path, Curious())
 
 
 def test_only_sites_that_the_callback_overrides_are_hooked():
     stages = set(wrap(cb.LearningRateScheduler(lambda epoch: 0.1)).get_triggered_stages())
-    assert stages == {"before_run", "before_train_epoch", "after_train_iter", "after_epoch", "after_train"}
+    assert stages == {
+        "before_run",
+        "before_train_epoch",
+        "after_train_iter",
+        "after_epoch",
+        "after_train",
+    }
 
 
-def test_a_run_of_several_optimizers_is_told(tmp_path):
+def test_a_run_of_several_optimizers_is_rejected(tmp_path):
     class Own(nn.Module):
         def __init__(self):
             super().__init__()
@@ -301,7 +399,13 @@ def test_a_run_of_several_optimizers_is_told(tmp_path):
     optimizers = {"a": torch.optim.SGD(model.parameters(), 0.1)}
 
     runner = BaseRunner(
-        model, batches(), optimizer=optimizers, max_epochs=1, work_dir=tmp_path, hooks=[cb.LearningRateScheduler(lambda e: 0.1)]
+        model,
+        batches(),
+        optimizer=optimizers,
+        max_epochs=1,
+        work_dir=tmp_path,
+        hooks=[cb.LearningRateScheduler(lambda e: 0.1)],
     )
-    with pytest.raises(HooklineError, match="works on one optimizer, the run has several"):
+    with pytest.raises(HooklineError) as caught:
         runner.train()
+    assert caught.value.component == "LearningRateScheduler"

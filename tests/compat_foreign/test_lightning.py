@@ -1,4 +1,4 @@
-"""Lightning's own callbacks, unmodified: compared with the same callback in Lightning's Trainer wherever that says something."""
+"""Unmodified callbacks of Lightning, compared with runs in Lightning's Trainer."""
 
 from __future__ import annotations
 
@@ -91,12 +91,22 @@ def run_there(tmp_path, *callbacks, epochs=8, model=None, logger=False, **option
 
 
 def files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and ".hookline" not in path.name)
+    return sorted(
+        str(path.relative_to(folder))
+        for path in folder.rglob("*")
+        if path.is_file() and ".hookline" not in path.name
+    )
 
 
 @shows(NAME, "EarlyStopping", "the same stop epoch, best score and weights")
 @pytest.mark.parametrize(
-    "options", [{"patience": 2}, {"patience": 3, "min_delta": 0.05}, {"stopping_threshold": 1.2}, {"divergence_threshold": 1.3}]
+    "options",
+    [
+        {"patience": 2},
+        {"patience": 3, "min_delta": 0.05},
+        {"stopping_threshold": 1.2},
+        {"divergence_threshold": 1.3},
+    ],
 )
 def test_early_stopping_stops_at_the_same_epoch(tmp_path, options):
     there, here = cb.EarlyStopping("val_loss", **options), cb.EarlyStopping("val_loss", **options)
@@ -104,16 +114,25 @@ def test_early_stopping_stops_at_the_same_epoch(tmp_path, options):
     runner = run_here(tmp_path / "b", here, epochs=12)
     assert here.stopped_epoch == there.stopped_epoch
     assert runner.epoch == trainer.current_epoch < 12
-    assert runner.stop_reason == "EarlyStopping asked to stop"
+    assert runner.stop_reason.hook == "EarlyStopping"
     assert torch.allclose(here.best_score, there.best_score)
     assert same_weights(runner.model, model)
 
 
-@shows(NAME, "ModelCheckpoint", "the same files with the same weights: top k, last, by step, with metrics in their names")
+@shows(
+    NAME,
+    "ModelCheckpoint",
+    "the same files and weights: top k, last, by step, with metrics in names",
+)
 @pytest.mark.parametrize(
     "options",
     [
-        {"monitor": "val_loss", "save_top_k": 2, "filename": "{epoch}-{val_loss:.3f}", "save_last": True},
+        {
+            "monitor": "val_loss",
+            "save_top_k": 2,
+            "filename": "{epoch}-{val_loss:.3f}",
+            "save_last": True,
+        },
         {"monitor": "val_acc", "mode": "max", "save_top_k": 1, "filename": "best-{val_acc:.2f}"},
         {"every_n_train_steps": 4, "save_top_k": -1},
         {"save_top_k": -1, "every_n_epochs": 3, "save_weights_only": True},
@@ -121,7 +140,10 @@ def test_early_stopping_stops_at_the_same_epoch(tmp_path, options):
     ],
 )
 def test_model_checkpoint_writes_the_same_files(tmp_path, options):
-    one, other = cb.ModelCheckpoint(dirpath=tmp_path / "a", **options), cb.ModelCheckpoint(dirpath=tmp_path / "b", **options)
+    one, other = (
+        cb.ModelCheckpoint(dirpath=tmp_path / "a", **options),
+        cb.ModelCheckpoint(dirpath=tmp_path / "b", **options),
+    )
     run_there(tmp_path, one, epochs=4)
     run_here(tmp_path / "run", other, epochs=4)
     assert files(tmp_path / "a") == files(tmp_path / "b") != []
@@ -129,26 +151,35 @@ def test_model_checkpoint_writes_the_same_files(tmp_path, options):
         theirs = torch.load(tmp_path / "a" / name, weights_only=True)
         ours = torch.load(tmp_path / "b" / name, weights_only=True)
         assert theirs["global_step"] == ours["global_step"]
-        assert all(torch.allclose(theirs["state_dict"][key], ours["state_dict"][key], atol=1e-6) for key in theirs["state_dict"])
+        assert all(
+            torch.allclose(theirs["state_dict"][key], ours["state_dict"][key], atol=1e-6)
+            for key in theirs["state_dict"]
+        )
     assert one.best_model_path.rpartition("/")[2] == other.best_model_path.rpartition("/")[2]
 
 
 def test_a_file_of_model_checkpoint_resumes_a_run_and_loads_in_lightning(tmp_path):
     kept = cb.ModelCheckpoint(dirpath=tmp_path / "files", save_top_k=-1, filename="{epoch}")
     whole = run_here(tmp_path / "a", kept, epochs=4)
-    resumed = run_here(tmp_path / "b", epochs=4, model=Net(seed=5), resume=tmp_path / "files" / "epoch=1.ckpt")
+    resumed = run_here(
+        tmp_path / "b", epochs=4, model=Net(seed=5), resume=tmp_path / "files" / "epoch=1.ckpt"
+    )
     assert same_weights(whole.model, resumed.model)
-    assert same_weights(LitNet.load_from_checkpoint(tmp_path / "files" / "epoch=3.ckpt"), whole.model)
+    assert same_weights(
+        LitNet.load_from_checkpoint(tmp_path / "files" / "epoch=3.ckpt"), whole.model
+    )
 
 
-def test_the_old_best_goes_only_after_the_new_one_is_there(tmp_path):
+def test_the_old_best_continuesly_after_the_new_one_is_there(tmp_path):
     steps = []
 
     class Watch(BaseHook):
         def after_epoch(self, runner):
             steps.append(files(tmp_path / "files") if (tmp_path / "files").exists() else [])
 
-    callback = cb.ModelCheckpoint(dirpath=tmp_path / "files", monitor="epoch", mode="max", filename="{epoch}")
+    callback = cb.ModelCheckpoint(
+        dirpath=tmp_path / "files", monitor="epoch", mode="max", filename="{epoch}"
+    )
     run_here(tmp_path / "run", callback, Watch(), epochs=4)
     assert steps == [[], ["epoch=0.ckpt"], ["epoch=1.ckpt"], ["epoch=2.ckpt"]]
     assert files(tmp_path / "files") == ["epoch=3.ckpt"]
@@ -161,7 +192,11 @@ def test_learning_rate_monitor_logs_the_same_rates(tmp_path):
             optimizer = sgd(self)
             return [optimizer], [torch.optim.lr_scheduler.StepLR(optimizer, 2)]
 
-    recorder, there, here = Recorder(), cb.LearningRateMonitor("epoch"), cb.LearningRateMonitor("epoch")
+    recorder, there, here = (
+        Recorder(),
+        cb.LearningRateMonitor("epoch"),
+        cb.LearningRateMonitor("epoch"),
+    )
     run_there(tmp_path, there, model=Scheduled(), logger=recorder, epochs=5)
     model = Net()
     optimizer = sgd(model)
@@ -195,67 +230,121 @@ def test_device_stats_monitor(tmp_path):
 @shows(NAME, "ThroughputMonitor", "the same names")
 def test_throughput_monitor(tmp_path):
     recorder = Recorder()
-    run_there(tmp_path, cb.ThroughputMonitor(batch_size_fn=lambda batch: len(batch[0]), window_size=3), logger=recorder, epochs=2)
+    run_there(
+        tmp_path,
+        cb.ThroughputMonitor(batch_size_fn=lambda batch: len(batch[0]), window_size=3),
+        logger=recorder,
+        epochs=2,
+    )
     monitor = cb.ThroughputMonitor(batch_size_fn=lambda batch: len(batch[0]), window_size=3)
     runner = run_here(tmp_path, monitor, LoggerHook(interval=2), epochs=2)
     theirs = {name for _, row in recorder.logged for name in row if "/" in name}
-    assert {name for name in runner.events.latest() if name.startswith(("train/", "validate/"))} == theirs != set()
+    assert (
+        {name for name in runner.events.latest() if name.startswith(("train/", "validate/"))}
+        == theirs
+        != set()
+    )
     assert runner.events.latest()["train/samples"] == 96
 
 
 @shows(NAME, "Timer", "the same stop epoch; its elapsed time is in its state")
 def test_timer(tmp_path):
-    timer, there = (cb.Timer(duration=timedelta(microseconds=1), interval="epoch", verbose=False) for _ in range(2))
+    timer, there = (
+        cb.Timer(duration=timedelta(microseconds=1), interval="epoch", verbose=False)
+        for _ in range(2)
+    )
     runner, (trainer, _) = run_here(tmp_path, timer), run_there(tmp_path, there)
     assert runner.epoch == trainer.current_epoch == 1
     assert runner.hooks[-1].state_dict()["time_elapsed"]["train"] == timer.time_elapsed() > 0
 
 
 @shows(NAME, "WeightAveraging", "the same averaged weights at the end; validation uses the average")
-@shows(NAME, "EMAWeightAveraging", "the same averaged weights at the end; validation uses the average")
+@shows(
+    NAME, "EMAWeightAveraging", "the same averaged weights at the end; validation uses the average"
+)
 @pytest.mark.parametrize("make", [cb.WeightAveraging, lambda: cb.EMAWeightAveraging(decay=0.8)])
 def test_weight_averaging_gives_the_same_weights(tmp_path, make):
     trainer, model = run_there(tmp_path, make(), epochs=3)
     runner = run_here(tmp_path, make(), epochs=3)
     assert same_weights(runner.model, model)
     assert not same_weights(runner.model, run_here(tmp_path, epochs=3).model)
-    assert runner.metrics["val_loss"] == pytest.approx(float(trainer.callback_metrics["val_loss"]), rel=1e-5)
+    assert runner.metrics["val_loss"] == pytest.approx(
+        float(trainer.callback_metrics["val_loss"]), rel=1e-5
+    )
 
 
 def test_a_resumed_run_has_the_same_average(tmp_path):
     whole = run_here(tmp_path / "whole", cb.EMAWeightAveraging(decay=0.8), epochs=4)
     run_here(tmp_path / "run", cb.EMAWeightAveraging(decay=0.8), CheckpointHook(), epochs=2)
-    resumed = run_here(tmp_path / "run", cb.EMAWeightAveraging(decay=0.8), CheckpointHook(), epochs=4, model=Net(seed=9), resume="auto")
+    resumed = run_here(
+        tmp_path / "run",
+        cb.EMAWeightAveraging(decay=0.8),
+        CheckpointHook(),
+        epochs=4,
+        model=Net(seed=9),
+        resume="auto",
+    )
     assert resumed.iter == whole.iter == 24
     assert same_weights(whole.model, resumed.model)
 
 
-@shows(NAME, "StochasticWeightAveraging", "the same weights at the end, for models without batch norm; with it, use PreciseBNHook", DIFFERS)
+@shows(
+    NAME,
+    "StochasticWeightAveraging",
+    "the same weights without batch norm; with it, add PreciseBNHook",
+    DIFFERS,
+)
 def test_stochastic_weight_averaging(tmp_path):
-    _, model = run_there(tmp_path, cb.StochasticWeightAveraging(0.05, swa_epoch_start=0.5, annealing_epochs=2), epochs=6)
-    runner = run_here(tmp_path, cb.StochasticWeightAveraging(0.05, swa_epoch_start=0.5, annealing_epochs=2), epochs=6)
+    _, model = run_there(
+        tmp_path,
+        cb.StochasticWeightAveraging(0.05, swa_epoch_start=0.5, annealing_epochs=2),
+        epochs=6,
+    )
+    runner = run_here(
+        tmp_path,
+        cb.StochasticWeightAveraging(0.05, swa_epoch_start=0.5, annealing_epochs=2),
+        epochs=6,
+    )
     assert same_weights(runner.model, model)
     normed = nn.Sequential(nn.Linear(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 3))
-    with pytest.raises(HooklineError, match="StochasticWeightAveraging wants to change max_epochs"):
+    with pytest.raises(HooklineError) as caught:
         run_here(tmp_path, cb.StochasticWeightAveraging(0.05), model=normed)
+    assert caught.value.component == "StochasticWeightAveraging"
+    assert caught.value.parameter == "max_epochs"
 
 
-@shows(NAME, "GradientAccumulationScheduler", "the same weights and steps; needs GradientCumulativeOptimizerHook, and says so")
+@shows(
+    NAME,
+    "GradientAccumulationScheduler",
+    "the same weights and steps; requires GradientCumulativeOptimizerHook",
+)
 def test_gradient_accumulation_scheduler(tmp_path):
     trainer, model = run_there(tmp_path, cb.GradientAccumulationScheduler({1: 2, 2: 3}), epochs=3)
     owner = GradientCumulativeOptimizerHook()
-    runner = run_here(tmp_path, cb.GradientAccumulationScheduler({1: 2, 2: 3}), owner=owner, epochs=3)
+    runner = run_here(
+        tmp_path, cb.GradientAccumulationScheduler({1: 2, 2: 3}), owner=owner, epochs=3
+    )
     assert runner.optimizer_steps == trainer.global_step == 6 + 3 + 2
     assert same_weights(runner.model, model)
-    with pytest.raises(HooklineError, match="GradientAccumulationScheduler wants gradients of 2 batches"):
+    with pytest.raises(HooklineError) as caught:
         run_here(tmp_path, cb.GradientAccumulationScheduler({1: 2}))
+    assert caught.value.component == "GradientAccumulationScheduler"
+    assert caught.value.value == 2
 
 
-@shows(NAME, "BackboneFinetuning", "the same weights: frozen at first, then with a learning rate of its own")
+@shows(
+    NAME,
+    "BackboneFinetuning",
+    "the same weights: frozen at first, then with its own learning rate",
+)
 def test_backbone_finetuning(tmp_path):
-    _, model = run_there(tmp_path, cb.BackboneFinetuning(2), model=LitNet(backbone_frozen=True), epochs=4)
+    _, model = run_there(
+        tmp_path, cb.BackboneFinetuning(2), model=LitNet(backbone_frozen=True), epochs=4
+    )
     mine = Net()
-    runner = run_here(tmp_path, cb.BackboneFinetuning(2), model=mine, optimizer=sgd(mine.head), epochs=4)
+    runner = run_here(
+        tmp_path, cb.BackboneFinetuning(2), model=mine, optimizer=sgd(mine.head), epochs=4
+    )
     assert same_weights(runner.model, model)
     assert len(runner.optimizer.param_groups) == 2
 
@@ -273,7 +362,9 @@ class Unfreeze(cb.BaseFinetuning):
 def test_base_finetuning(tmp_path):
     _, model = run_there(tmp_path, Unfreeze(), model=LitNet(backbone_frozen=True), epochs=3)
     mine = Net()
-    assert same_weights(run_here(tmp_path, Unfreeze(), model=mine, optimizer=sgd(mine.head), epochs=3).model, model)
+    assert same_weights(
+        run_here(tmp_path, Unfreeze(), model=mine, optimizer=sgd(mine.head), epochs=3).model, model
+    )
 
 
 @shows(NAME, "ModelPruning", "the same weights are zero")
@@ -285,7 +376,11 @@ def test_model_pruning(tmp_path):
 
 
 @shows(NAME, "LambdaCallback", "the same calls in the same order")
-@shows(NAME, "Callback", "the same calls in the same order, with the same epoch, step and function of the trainer")
+@shows(
+    NAME,
+    "Callback",
+    "the same calls in the same order, with the same epoch, step and trainer function",
+)
 @pytest.mark.parametrize("together", [1, 4])  # batches that make an optimizer step
 def test_calls_come_in_the_same_order_with_the_same_counters(tmp_path, together):
     methods = [
@@ -336,7 +431,12 @@ def test_calls_come_in_the_same_order_with_the_same_counters(tmp_path, together)
 
     there, here = [], []
     run_there(tmp_path, recording(there), epochs=2, accumulate_grad_batches=together)
-    run_here(tmp_path, recording(here), epochs=2, owner=GradientCumulativeOptimizerHook(cumulative_iters=together))
+    run_here(
+        tmp_path,
+        recording(here),
+        epochs=2,
+        owner=GradientCumulativeOptimizerHook(cumulative_iters=together),
+    )
     assert here == there
 
 
@@ -411,9 +511,18 @@ def test_values_that_a_callback_logs_are_reduced_over_the_epoch(tmp_path):
         def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
             pl_module.log("last", float(batch_idx))
             pl_module.log("both", float(batch_idx), on_step=True, on_epoch=True)
-            pl_module.log("most", float(batch_idx), on_step=False, on_epoch=True, reduce_fx="max", batch_size=8)
+            pl_module.log(
+                "most",
+                float(batch_idx),
+                on_step=False,
+                on_epoch=True,
+                reduce_fx="max",
+                batch_size=8,
+            )
 
-        def on_validation_batch_end(self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0):
+        def on_validation_batch_end(
+            self, trainer, pl_module, outputs, batch, batch_idx, dataloader_idx=0
+        ):
             pl_module.log("seen", float(batch_idx), batch_size=len(batch[1]))
 
     data = [*batches(1, seed=1), *batches(1, size=4, seed=2)]
@@ -421,7 +530,14 @@ def test_values_that_a_callback_logs_are_reduced_over_the_epoch(tmp_path):
     trainer.validate(model, loader(data), verbose=False)
     runner = run_here(tmp_path, Logs(), epochs=2, val_loader=data)
     ours = runner.hooks[-1].trainer.callback_metrics
-    wanted = {"last": 5.0, "both": 2.5, "both_step": 5.0, "both_epoch": 2.5, "most": 5.0, "seen": pytest.approx(1 / 3)}
+    wanted = {
+        "last": 5.0,
+        "both": 2.5,
+        "both_step": 5.0,
+        "both_epoch": 2.5,
+        "most": 5.0,
+        "seen": pytest.approx(1 / 3),
+    }
     assert {name: float(ours[name]) for name in wanted} == wanted
     assert float(trainer.callback_metrics["seen"]) == wanted["seen"]
     fitted, _ = run_there(tmp_path, Logs(), epochs=2)
@@ -436,8 +552,11 @@ def test_a_reduction_that_is_not_known_here_is_refused(tmp_path):
         def on_train_batch_end(self, trainer, pl_module, outputs, batch, batch_idx):
             pl_module.log("odd", 1.0, on_epoch=True, reduce_fx=torch.median)
 
-    with pytest.raises(HooklineError, match="Logs logs 'odd' with reduce_fx='median'; here there are 'mean', 'sum', 'min' and 'max'"):
+    with pytest.raises(HooklineError) as caught:
         run_here(tmp_path, Logs())
+    assert caught.value.component == "Logs"
+    assert caught.value.value == "median"
+    assert caught.value.suggestion.known == ("mean", "sum", "min", "max")
 
 
 @shows(NAME, "OnExceptionCheckpoint", "the same file after a failure, none after a good run")
@@ -453,7 +572,9 @@ def test_on_exception_checkpoint(tmp_path):
         run_there(tmp_path, cb.OnExceptionCheckpoint(tmp_path / "a"), model=model)
     with pytest.raises(ZeroDivisionError):
         run_here(tmp_path / "run", cb.OnExceptionCheckpoint(tmp_path / "b"), Fail())
-    theirs, ours = (torch.load(tmp_path / name / "on_exception.ckpt", weights_only=True) for name in "ab")
+    theirs, ours = (
+        torch.load(tmp_path / name / "on_exception.ckpt", weights_only=True) for name in "ab"
+    )
     assert theirs["global_step"] == ours["global_step"] == 7
     run_here(tmp_path / "good", cb.OnExceptionCheckpoint(tmp_path / "c"))
     assert not (tmp_path / "c" / "on_exception.ckpt").exists()
@@ -484,13 +605,19 @@ def test_bars_and_tables_are_drawn(tmp_path, capsys):
     mine = Totals()
     run_here(tmp_path, mine, epochs=1)
     assert mine.seen == (6, 2)
-    for callback, wanted in ((cb.TQDMProgressBar(), "6/6"), (cb.RichProgressBar(), "6/6"), (cb.RichModelSummary(), "Total params: 163")):
+    for callback, wanted in (
+        (cb.TQDMProgressBar(), "6/6"),
+        (cb.RichProgressBar(), "6/6"),
+        (cb.RichModelSummary(), "Total params: 163"),
+    ):
         run_here(tmp_path, callback, epochs=1)
         shown = capsys.readouterr()
         assert wanted in shown.out + shown.err
 
 
-@shows(NAME, "SpikeDetection", "the same error at the same batch, and the same file of batches to skip")
+@shows(
+    NAME, "SpikeDetection", "the same error at the same batch, and the same file of batches to skip"
+)
 def test_spike_detection(tmp_path):
     def spiky():
         data = batches(12)
@@ -500,29 +627,57 @@ def test_spike_detection(tmp_path):
     def detection(folder):
         (tmp_path / folder).mkdir()
         file = str(tmp_path / folder / "skip.json")
-        return cb.SpikeDetection(warmup=2, window=3, atol=1.0, rtol=1.5, finite_only=False, exclude_batches_path=file)
+        return cb.SpikeDetection(
+            warmup=2, window=3, atol=1.0, rtol=1.5, finite_only=False, exclude_batches_path=file
+        )
 
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
     with pytest.raises(TrainingSpikeException) as there:
-        pl.Trainer(max_epochs=1, accelerator="cpu", callbacks=[detection("a")], **quiet).fit(LitNet(), loader(spiky()))
+        pl.Trainer(max_epochs=1, accelerator="cpu", callbacks=[detection("a")], **quiet).fit(
+            LitNet(), loader(spiky())
+        )
     with pytest.raises(TrainingSpikeException) as here:
         run_here(tmp_path / "run", detection("b"), epochs=1, train_loader=spiky(), val_loader=None)
     assert str(here.value) == str(there.value)
     assert (tmp_path / "b" / "skip.json").read_text() == (tmp_path / "a" / "skip.json").read_text()
 
 
-@shows(NAME, "BatchSizeFinder", "runs trial fits with other loaders; `hookline` has no second loop inside of a run", CANNOT)
-@shows(NAME, "LearningRateFinder", "runs trial fits inside of a fit; `hookline lr-find` does that", CANNOT)
+@shows(
+    NAME,
+    "BatchSizeFinder",
+    "runs trial fits with other loaders inside a run",
+    CANNOT,
+)
+@shows(
+    NAME,
+    "LearningRateFinder",
+    "runs trial fits inside a fit; use `hookline lr-find`",
+    CANNOT,
+)
 def test_finders_say_that_they_cannot_run_here(tmp_path):
-    with pytest.raises(MissingAttribute, match=r"BatchSizeFinder asks for `trainer\.\S+` of lightning 2\.6\.6"):
+    with pytest.raises(
+        MissingAttribute, match=r"BatchSizeFinder asks for `trainer\.\S+` of lightning 2\.6\.6"
+    ):
         run_here(tmp_path, cb.BatchSizeFinder())
     model = Net()
     model.lr = 0.1
-    with pytest.raises(MissingAttribute, match=r"LearningRateFinder asks for `trainer\.\S+` of lightning 2\.6\.6"):
+    with pytest.raises(
+        MissingAttribute, match=r"LearningRateFinder asks for `trainer\.\S+` of lightning 2\.6\.6"
+    ):
         run_here(tmp_path, cb.LearningRateFinder(), model=model)
 
 
-@shows(NAME, "BasePredictionWriter", "is never called: it writes in `trainer.predict`, which a run has not", CANNOT)
+@shows(
+    NAME,
+    "BasePredictionWriter",
+    "never called: Hookline has no `trainer.predict`",
+    CANNOT,
+)
 def test_prediction_writer_is_never_called(tmp_path):
     class Writer(cb.BasePredictionWriter):
         def write_on_epoch_end(self, *args):
@@ -538,36 +693,57 @@ def test_an_attribute_that_is_missing_names_callback_attribute_and_version(tmp_p
             assert getattr(pl_module, "nothing", 5) == 5
             trainer.tuner.run()
 
-    with pytest.raises(MissingAttribute, match=r"Curious asks for `trainer\.tuner` of lightning 2\.6\.6"):
+    with pytest.raises(
+        MissingAttribute, match=r"Curious asks for `trainer\.tuner` of lightning 2\.6\.6"
+    ):
         run_here(tmp_path, Curious())
 
 
 def test_only_sites_that_the_callback_overrides_are_hooked():
     hook = wrap(cb.EarlyStopping("val_loss"))
-    always = {"before_run", "before_val", "after_val", "before_test", "after_test", "cleanup"}  # where the trainer's stage changes
+    always = {
+        "before_run",
+        "before_val",
+        "after_val",
+        "before_test",
+        "after_test",
+        "cleanup",
+    }  # where the trainer's stage changes
     assert set(hook.get_triggered_stages()) == always | {"after_epoch", "after_train"}
 
 
 def test_twins_get_numbered_names_and_keep_their_own_state(tmp_path):
     def twins():
-        return cb.EarlyStopping("val_loss", patience=50), cb.EarlyStopping("accuracy", mode="max", patience=50)
+        return cb.EarlyStopping("val_loss", patience=50), cb.EarlyStopping(
+            "accuracy", mode="max", patience=50
+        )
 
     runner = run_here(tmp_path, *twins(), CheckpointHook(), epochs=3)
     assert [hook.name for hook in runner.hooks[2:4]] == ["EarlyStopping", "EarlyStopping_2"]
     later = twins()
     resumed = run_here(tmp_path, *later, CheckpointHook(), epochs=3, resume="auto")
-    assert [each.best_score for each in later] == [hook.callback.best_score for hook in runner.hooks[2:4]]
+    assert [each.best_score for each in later] == [
+        hook.callback.best_score for hook in runner.hooks[2:4]
+    ]
     assert resumed.iter == 18
 
 
 def test_a_resumed_run_keeps_its_patience(tmp_path):
     whole = run_here(tmp_path / "whole", cb.EarlyStopping("val_loss", patience=4), epochs=12)
     run_here(tmp_path / "run", cb.EarlyStopping("val_loss", patience=4), CheckpointHook(), epochs=3)
-    resumed = run_here(tmp_path / "run", cb.EarlyStopping("val_loss", patience=4), CheckpointHook(), epochs=12, resume="auto")
+    resumed = run_here(
+        tmp_path / "run",
+        cb.EarlyStopping("val_loss", patience=4),
+        CheckpointHook(),
+        epochs=12,
+        resume="auto",
+    )
     assert resumed.epoch == whole.epoch < 12
 
 
-def test_state_that_is_not_plain_is_refused_with_a_warning_that_names_the_callback(tmp_path, caplog):
+def test_state_that_is_not_plain_is_refused_with_a_warning_that_names_the_callback(
+    tmp_path, caplog
+):
     class Odd(pl.Callback):
         def state_dict(self):
             return {"count": 3, "model": Net()}
@@ -582,5 +758,7 @@ def test_classes_of_pytorch_lightning_are_wrapped_too(tmp_path):
 
     callback = old.EarlyStopping("val_loss", patience=2)
     assert (
-        run_here(tmp_path, callback, epochs=12).epoch == run_here(tmp_path, cb.EarlyStopping("val_loss", patience=2), epochs=12).epoch < 12
+        run_here(tmp_path, callback, epochs=12).epoch
+        == run_here(tmp_path, cb.EarlyStopping("val_loss", patience=2), epochs=12).epoch
+        < 12
     )

@@ -20,6 +20,7 @@ from tests.compat_foreign.test_lightning import LitNet
 from tests.compat_foreign.test_lightning import run_there as in_lightning
 from tests.compat_foreign.test_transformers import run_dicts_here
 from tests.compat_foreign.test_transformers import run_there as in_transformers
+from tests.problems import logged
 
 
 def our_hooks():
@@ -50,8 +51,10 @@ def test_averaging_saving_stopping_and_pictures_are_as_in_a_runner(tmp_path, kin
 
     assert there.iter == runner.iter < 72  # EarlyStoppingHook stopped both
     assert there.stop_reason == runner.stop_reason
-    assert "EarlyStoppingHook: val_loss has not improved" in there.stop_reason
-    assert there.hook("EarlyStoppingHook").best_score == pytest.approx(runner.hook("EarlyStoppingHook").best_score, rel=1e-5)
+    assert there.stop_reason.hook == "EarlyStoppingHook"
+    assert there.hook("EarlyStoppingHook").best_score == pytest.approx(
+        runner.hook("EarlyStoppingHook").best_score, rel=1e-5
+    )
     assert same_weights(model, runner.model)  # and both went back to their best weights
 
     ours, theirs = (each.hook("EMAHook").average.state_dict() for each in (runner, there))
@@ -62,34 +65,46 @@ def test_averaging_saving_stopping_and_pictures_are_as_in_a_runner(tmp_path, kin
         return sorted(path.name for path in folder.glob("*.pth"))
 
     assert (
-        checkpoints(tmp_path / "there") == checkpoints(tmp_path / "here") == ["best_val_loss.pth", "epoch_2.pth", "epoch_4.pth", "last.pth"]
+        checkpoints(tmp_path / "there")
+        == checkpoints(tmp_path / "here")
+        == ["best_val_loss.pth", "epoch_2.pth", "epoch_4.pth", "last.pth"]
     )
     for name in checkpoints(tmp_path / "here"):
-        mine, other = (torch.load(tmp_path / folder / name, weights_only=True) for folder in ("here", "there"))
+        mine, other = (
+            torch.load(tmp_path / folder / name, weights_only=True) for folder in ("here", "there")
+        )
         assert {key: mine["meta"][key] for key in ("epoch", "iter", "optimizer_steps")} == {
             key: other["meta"][key] for key in ("epoch", "iter", "optimizer_steps")
         }
         for part in ("state_dict", "ema_state_dict"):
-            assert all(torch.allclose(mine[part][key], other[part][key], atol=1e-6) for key in mine[part])
+            assert all(
+                torch.allclose(mine[part][key], other[part][key], atol=1e-6) for key in mine[part]
+            )
 
     flow, same = there.hook("GradientFlowHook"), runner.hook("GradientFlowHook")
     assert flow.steps == same.steps != []
-    assert {name: pytest.approx(row, rel=1e-3) for name, row in same.history.items()} == flow.history
+    assert {
+        name: pytest.approx(row, rel=1e-3) for name, row in same.history.items()
+    } == flow.history
     assert list((tmp_path / "there").rglob("*.png"))
 
 
 def test_validation_in_lightning_is_with_the_average(tmp_path):
-    averaged = ours_in_lightning.HooklineCallback([EMAHook(momentum=0.9, warm_up=0)], work_dir=tmp_path)
+    averaged = ours_in_lightning.HooklineCallback(
+        [EMAHook(momentum=0.9, warm_up=0)], work_dir=tmp_path
+    )
     trainer, model = in_lightning(tmp_path, averaged, epochs=2)
     runner = run_here(tmp_path, EMAHook(momentum=0.9, warm_up=0), epochs=2)
     plain = run_here(tmp_path, epochs=2)
-    assert float(trainer.callback_metrics["val_loss"]) == pytest.approx(runner.metrics["val_loss"], rel=1e-5)
+    assert float(trainer.callback_metrics["val_loss"]) == pytest.approx(
+        runner.metrics["val_loss"], rel=1e-5
+    )
     assert runner.metrics["val_loss"] != pytest.approx(plain.metrics["val_loss"], rel=1e-5)
     assert same_weights(model, plain.model)  # and training never saw it
 
 
 class Lengths(BaseHook):
-    """Notes what a hook can know of the length of a run, and the epochs that it is told of."""
+    """Records the length of the run and the epochs that a hook sees."""
 
     def __init__(self):
         self.epochs = []
@@ -101,10 +116,16 @@ class Lengths(BaseHook):
         self.epochs.append((runner.epoch, runner.inner_iter))
 
 
-@pytest.mark.parametrize("at", [12, 13, 15, 18])  # after an epoch, twice inside of one, and after its last batch
+@pytest.mark.parametrize(
+    "at", [12, 13, 15, 18]
+)  # after an epoch, twice inside of one, and after its last batch
 def test_what_hooks_keep_goes_through_a_lightning_checkpoint(tmp_path, at):
     def callback():
-        hooks = [EMAHook(momentum=0.8, warm_up=0), EarlyStoppingHook(monitor="val_loss", patience=50), Lengths()]
+        hooks = [
+            EMAHook(momentum=0.8, warm_up=0),
+            EarlyStoppingHook(monitor="val_loss", patience=50),
+            Lengths(),
+        ]
         return ours_in_lightning.HooklineCallback(hooks, work_dir=tmp_path / "hooks")
 
     class Keep(pl.Callback):
@@ -116,17 +137,34 @@ def test_what_hooks_keep_goes_through_a_lightning_checkpoint(tmp_path, at):
     in_lightning(tmp_path, whole, Keep(), epochs=5)
     resumed = callback()
     trainer = pl.Trainer(
-        max_epochs=5, accelerator="cpu", logger=False, callbacks=[resumed], enable_checkpointing=False, enable_progress_bar=False
+        max_epochs=5,
+        accelerator="cpu",
+        logger=False,
+        callbacks=[resumed],
+        enable_checkpointing=False,
+        enable_progress_bar=False,
     )
     data = Resumable(batches(), start=at % 6)
-    trainer.fit(LitNet(), data, loader(batches(2, seed=1)), ckpt_path=tmp_path / "kept.ckpt", weights_only=False)
+    trainer.fit(
+        LitNet(),
+        data,
+        loader(batches(2, seed=1)),
+        ckpt_path=tmp_path / "kept.ckpt",
+        weights_only=False,
+    )
 
     ours, other = whole.runner, resumed.runner
-    assert (other.iter, other.epoch, other.inner_iter) == (ours.iter, ours.epoch, ours.inner_iter) == (30, 5, 0)
+    assert (
+        (other.iter, other.epoch, other.inner_iter)
+        == (ours.iter, ours.epoch, ours.inner_iter)
+        == (30, 5, 0)
+    )
     assert other.hook("Lengths").epochs[0] == (at // 6, at % 6)
     assert other.hook("EMAHook").updates == ours.hook("EMAHook").updates == 30
     averages = [each.hook("EMAHook").average.state_dict() for each in (ours, other)]
-    assert all(torch.allclose(averages[0][name], averages[1][name], atol=1e-6) for name in averages[0])
+    assert all(
+        torch.allclose(averages[0][name], averages[1][name], atol=1e-6) for name in averages[0]
+    )
     assert other.hook("EarlyStoppingHook").best_epoch == ours.hook("EarlyStoppingHook").best_epoch
 
 
@@ -151,7 +189,10 @@ class Resumable(DataLoader):
     ("options", "seen"),
     [
         ({"max_epochs": 3}, (6, 3, 18)),
-        ({"max_epochs": -1, "max_steps": 5, "accumulate_grad_batches": 4}, (6, 3, 16)),  # 4 + 2 + 4 + 2 + 4 batches
+        (
+            {"max_epochs": -1, "max_steps": 5, "accumulate_grad_batches": 4},
+            (6, 3, 16),
+        ),  # 4 + 2 + 4 + 2 + 4 batches
         ({"max_epochs": 2, "max_steps": 50}, (6, 2, 12)),
         ({"max_epochs": 9, "max_steps": 8}, (6, 2, 8)),
     ],
@@ -167,7 +208,11 @@ def test_hooks_in_lightning_know_how_long_the_run_is(tmp_path, options, seen):
 @pytest.mark.parametrize("at", [12, 14])  # after an epoch, and inside of one
 def test_what_hooks_keep_goes_through_a_checkpoint_of_the_trainer(tmp_path, at):
     def callback():
-        hooks = [EMAHook(momentum=0.8, warm_up=0), EarlyStoppingHook(monitor="val_loss", patience=50), Lengths()]
+        hooks = [
+            EMAHook(momentum=0.8, warm_up=0),
+            EarlyStoppingHook(monitor="val_loss", patience=50),
+            Lengths(),
+        ]
         return ours_in_transformers.HooklineCallback(hooks, work_dir=tmp_path / "hooks")
 
     whole, resumed = callback(), callback()
@@ -175,19 +220,25 @@ def test_what_hooks_keep_goes_through_a_checkpoint_of_the_trainer(tmp_path, at):
     in_transformers(tmp_path, resumed, epochs=4, resume=tmp_path / f"checkpoint-{at}")
 
     ours, other = whole.runner, resumed.runner
-    assert (other.iter, other.epoch, other.inner_iter) == (ours.iter, ours.epoch, ours.inner_iter) == (24, 4, 0)
+    assert (
+        (other.iter, other.epoch, other.inner_iter)
+        == (ours.iter, ours.epoch, ours.inner_iter)
+        == (24, 4, 0)
+    )
     assert other.hook("Lengths").epochs[0] == (at // 6, at % 6)
     assert other.hook("EMAHook").updates == ours.hook("EMAHook").updates == 24
     averages = [each.hook("EMAHook").average.state_dict() for each in (ours, other)]
-    assert all(torch.allclose(averages[0][name], averages[1][name], atol=1e-6) for name in averages[0])
+    assert all(
+        torch.allclose(averages[0][name], averages[1][name], atol=1e-6) for name in averages[0]
+    )
     assert other.hook("EarlyStoppingHook").best_epoch == ours.hook("EarlyStoppingHook").best_epoch
 
 
-def test_a_checkpoint_of_the_trainer_without_our_file_is_told(tmp_path, caplog):
+def test_a_checkpoint_of_the_trainer_without_our_file_is_reported(tmp_path, caplog):
     in_transformers(tmp_path, epochs=2, save_strategy="epoch")
     callback = ours_in_transformers.HooklineCallback([Lengths()], work_dir=tmp_path / "hooks")
     in_transformers(tmp_path, callback, epochs=2, resume=tmp_path / "checkpoint-6")
-    assert "HooklineCallback: resumed at step 6, and there is no" in caplog.text
+    assert logged(caplog, "HooklineCallback", "step 6")
     assert callback.runner.hook("Lengths").epochs == [(1, 0)]
 
 
@@ -205,17 +256,26 @@ class Fails(TrainerCallback):
 
 
 @pytest.mark.parametrize(("method", "at"), [("on_step_end", 3), ("on_prediction_step", 2)])
-def test_a_failure_in_the_trainer_reaches_the_hooks_of_a_callback_that_is_entered(tmp_path, method, at):
+def test_a_failure_in_the_trainer_reaches_the_hooks_of_a_callback_that_is_entered(
+    tmp_path, method, at
+):
     ema = EMAHook(momentum=0.9, warm_up=0)
-    callback = ours_in_transformers.HooklineCallback([ema, CheckpointHook(save_on_exception=True)], work_dir=tmp_path / "hooks")
+    callback = ours_in_transformers.HooklineCallback(
+        [ema, CheckpointHook(save_on_exception=True)], work_dir=tmp_path / "hooks"
+    )
     with pytest.raises(ZeroDivisionError), callback:
         in_transformers(tmp_path, callback, Fails(method, at), epochs=2)
     model = callback.runner.model
     assert not callback.runner.running
     assert not model._forward_hooks
     saved = torch.load(tmp_path / "hooks" / "exception.pth", weights_only=True)
-    assert all(torch.equal(value, saved["state_dict"][name]) for name, value in model.state_dict().items())
-    assert not all(torch.equal(value, ema.average.state_dict()[name]) for name, value in model.state_dict().items())
+    assert all(
+        torch.equal(value, saved["state_dict"][name]) for name, value in model.state_dict().items()
+    )
+    assert not all(
+        torch.equal(value, ema.average.state_dict()[name])
+        for name, value in model.state_dict().items()
+    )
 
 
 def test_what_a_failed_training_left_is_tidied_up_before_the_next_one(tmp_path):
@@ -247,7 +307,9 @@ def test_a_loss_that_the_trainer_computes_itself_is_not_mixed_up_with_an_older_o
 
     callback = ours_in_transformers.HooklineCallback([Losses()], work_dir=tmp_path / "hooks")
     trainer = in_transformers(tmp_path, callback, epochs=1, train=False)
-    trainer.compute_loss_func = lambda outputs, labels, **others: torch.nn.functional.cross_entropy(outputs["logits"], labels)
+    trainer.compute_loss_func = lambda outputs, labels, **others: torch.nn.functional.cross_entropy(
+        outputs["logits"], labels
+    )
     trainer.train()
     assert callback.runner.iter == 6
 
@@ -257,7 +319,9 @@ def test_validation_that_fails_in_lightning_leaves_the_models_own_weights(tmp_pa
         def validation_step(self, batch, index):
             raise ZeroDivisionError("on purpose")
 
-    callback = ours_in_lightning.HooklineCallback([EMAHook(momentum=0.9, warm_up=0)], work_dir=tmp_path)
+    callback = ours_in_lightning.HooklineCallback(
+        [EMAHook(momentum=0.9, warm_up=0)], work_dir=tmp_path
+    )
     model = Broken()
     with pytest.raises(ZeroDivisionError):
         in_lightning(tmp_path, callback, model=model)
@@ -275,7 +339,7 @@ def test_a_failure_in_lightning_reaches_the_hooks(tmp_path):
     assert not callback.runner.running
 
 
-def test_a_hook_that_validates_is_told_that_the_trainer_does(tmp_path):
+def test_a_hook_that_validates_is_rejected_because_the_trainer_does(tmp_path):
     callback = ours_in_lightning.HooklineCallback([EvalHook()], work_dir=tmp_path)
-    with pytest.raises(HooklineError, match="here the owner of the loop decides when to validate: leave EvalHook out"):
+    with pytest.raises(HooklineError, match="EvalHook"):
         in_lightning(tmp_path, callback)

@@ -15,7 +15,9 @@ from tests.compat_foreign.matrix import PAGE, written
 def test_the_snippets_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    blocks = re.findall(r"^```py\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        r"^```py\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     assert len(blocks) == 3
     for text in blocks:
         exec(compile(text, PAGE.name, "exec"), names)  # noqa: S102  # our own document
@@ -25,8 +27,16 @@ def test_the_snippets_run(tmp_path, monkeypatch):
 
 @pytest.mark.skipif("HOOKLINE_WRITE_MATRIX" in os.environ, reason="it is being written")
 def test_every_callback_of_transformers_is_in_the_matrix():
-    found = [thing for module in (trainer_callback, integrations.integration_utils, notebook) for thing in vars(module).values()]
-    names = {thing.__name__ for thing in found if isinstance(thing, type) and issubclass(thing, TrainerCallback)}
+    found = [
+        thing
+        for module in (trainer_callback, integrations.integration_utils, notebook)
+        for thing in vars(module).values()
+    ]
+    names = {
+        thing.__name__
+        for thing in found
+        if isinstance(thing, type) and issubclass(thing, TrainerCallback)
+    }
     names.remove("CallbackHandler")  # the Trainer's list of them
     assert len(names) >= 20
     assert not [name for name in names if f"| {name} |" not in written()]

@@ -22,7 +22,11 @@ from tests.compat_foreign.test_trackers import curves, run, same_curves
 from tests.compat_foreign.test_transformers import NAME
 
 
-@shows(NAME, "AzureMLCallback", "the same values in the same order, in the run that Azure's package gives outside of a job")
+@shows(
+    NAME,
+    "AzureMLCallback",
+    "the same values in the same order, outside an Azure job",
+)
 def test_azureml_callback(tmp_path):
     pytest.importorskip("azureml.core")
     found = []
@@ -48,37 +52,54 @@ class Fields(TrainerCallback):
 
 def _leaves(structure, path=""):
     for name, value in structure.items():
-        yield from _leaves(value, f"{path}{name}/") if isinstance(value, dict) else [f"{path}{name}"]
+        yield from (
+            _leaves(value, f"{path}{name}/") if isinstance(value, dict) else [f"{path}{name}"]
+        )
 
 
 @shows(
     NAME,
     "NeptuneCallback",
-    "the same fields, in Neptune's debug mode, which stores nothing; offline it asks for the run's id and fails, in the Trainer, too",
+    "the same fields in Neptune's debug mode; offline it fails, in the Trainer too",
 )
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 def test_neptune_callback(tmp_path, monkeypatch):
     neptune = pytest.importorskip("neptune")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(neptune.exceptions.MissingFieldException):
-        run("there", tmp_path / "offline", integrations.NeptuneCallback(mode="offline", project="a/b"))
-    there, here = (Fields(integrations.NeptuneCallback(mode="debug", project="a/b")) for _ in range(2))
+        run(
+            "there",
+            tmp_path / "offline",
+            integrations.NeptuneCallback(mode="offline", project="a/b"),
+        )
+    there, here = (
+        Fields(integrations.NeptuneCallback(mode="debug", project="a/b")) for _ in range(2)
+    )
     run("there", tmp_path / "there", there.callback, there)
     run("here", tmp_path / "here", here.callback, here)
     logged = {"train/loss", "train/learning_rate", "train/epoch", "eval/loss"}
     assert logged <= set(here.names)
     assert logged <= set(there.names)
-    parameters = [{name for name in names if name.startswith("trainer_parameters/")} for names in (there.names, here.names)]
+    parameters = [
+        {name for name in names if name.startswith("trainer_parameters/")}
+        for names in (there.names, here.names)
+    ]
     assert parameters[0] == parameters[1]
 
 
-@shows(NAME, "KubeflowCallback", "reports the same progress and values, to a server that takes what Kubeflow's would")
+@shows(
+    NAME,
+    "KubeflowCallback",
+    "reports the same progress and values to a server like Kubeflow's",
+)
 def test_kubeflow_callback(tmp_path, monkeypatch):
     posted: list[dict] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self):
-            posted.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])))["trainerStatus"])
+            posted.append(
+                json.loads(self.rfile.read(int(self.headers["Content-Length"])))["trainerStatus"]
+            )
             self.send_response(200)
             self.end_headers()
 
@@ -94,10 +115,18 @@ def test_kubeflow_callback(tmp_path, monkeypatch):
             run(place, tmp_path / place, integrations.KubeflowCallback())
     finally:
         server.shutdown()
-    reports = [(status["progressPercentage"], {row["name"]: float(row["value"]) for row in status["metrics"]}) for status in posted]
-    begins, ends = ([metrics for progress, metrics in reports if progress == part] for part in (0, 100))
+    reports = [
+        (
+            status["progressPercentage"],
+            {row["name"]: float(row["value"]) for row in status["metrics"]},
+        )
+        for status in posted
+    ]
+    begins, ends = (
+        [metrics for progress, metrics in reports if progress == part] for part in (0, 100)
+    )
     assert all(metrics == {"total_steps": 12} for metrics in begins)
-    assert len(ends) == len(begins) == 3  # the Trainer brings one of its own
+    assert len(ends) == len(begins) == 3  # the Trainer adds one
     for name in ("loss", "learning_rate", "eval_loss"):
         assert ends[2][name] == pytest.approx(ends[0][name], rel=1e-4)
 
@@ -109,7 +138,9 @@ def shell(tmp_path, monkeypatch):
     interactiveshell = pytest.importorskip("IPython.core.interactiveshell")
     from traitlets.config import Config
 
-    yield interactiveshell.InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
+    yield interactiveshell.InteractiveShell.instance(
+        config=Config(HistoryManager={"enabled": False})
+    )
     interactiveshell.InteractiveShell.clear_instance()
 
 
@@ -123,13 +154,25 @@ def test_notebook_progress_callback(tmp_path, shell):
         with capture_output() as captured:
             run(place, tmp_path / place, NotebookProgressCallback())
         shown.append(captured.outputs[-1].data["text/html"])
-    there, here = ([re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr.*?</tr>", html, re.DOTALL)[1:]] for html in shown)
+    there, here = (
+        [
+            re.findall(r"<td>(.*?)</td>", row)
+            for row in re.findall(r"<tr.*?</tr>", html, re.DOTALL)[1:]
+        ]
+        for html in shown
+    )
     assert [row[0] for row in here] == ["1", "2"]
-    assert [row[:3] for row in here] == [row[:3] for row in there]  # epoch, training loss and validation loss, as they are printed
+    assert [row[:3] for row in here] == [
+        row[:3] for row in there
+    ]  # epoch, training loss and validation loss, as they are printed
     assert all("[12/12" in html and "Epoch 2/2" in html for html in shown)
 
 
-@shows(NAME, "FlyteCallback", "in a task that Flyte runs locally: its checkpoints hold ours, and its deck the same values")
+@shows(
+    NAME,
+    "FlyteCallback",
+    "in a local Flyte task: its checkpoints contain ours, its deck the same values",
+)
 def test_flyte_callback(tmp_path):
     flytekit = pytest.importorskip("flytekit")
     pandas = pytest.importorskip("pandas")
@@ -142,10 +185,18 @@ def test_flyte_callback(tmp_path):
         (Path(folder) / "deck.html").write_text(deck.html)
         return str(callback.cp._checkpoint_dest)
 
-    stored = {place: Path(train(place=place, folder=str(tmp_path / place))) for place in ("there", "here")}
-    there, here = (pandas.read_html(io.StringIO((tmp_path / place / "deck.html").read_text()))[0] for place in ("there", "here"))
+    stored = {
+        place: Path(train(place=place, folder=str(tmp_path / place))) for place in ("there", "here")
+    }
+    there, here = (
+        pandas.read_html(io.StringIO((tmp_path / place / "deck.html").read_text()))[0]
+        for place in ("there", "here")
+    )
     for name in ("loss", "eval_loss"):
-        ours, theirs = ({row["step"]: row[name] for _, row in table.iterrows() if row[name] == row[name]} for table in (here, there))
+        ours, theirs = (
+            {row["step"]: row[name] for _, row in table.iterrows() if row[name] == row[name]}
+            for table in (here, there)
+        )
         assert ours == pytest.approx(theirs, rel=1e-3)
     assert len(here["step"]) == 8
     assert any(path.name == "model.safetensors" for path in stored["there"].rglob("*"))
@@ -153,8 +204,12 @@ def test_flyte_callback(tmp_path):
     assert torch.load(checkpoint, weights_only=True)["meta"]["optimizer_steps"] == 12
 
 
-def test_what_a_tracker_knows_of_its_process_is_not_taken_over_by_a_resumed_run(tmp_path, monkeypatch):
-    monkeypatch.setenv("KUBEFLOW_TRAINER_SERVER_URL", "http://127.0.0.1:9")  # nothing is sent: there is no token
+def test_what_a_tracker_knows_of_its_process_is_not_taken_over_by_a_resumed_run(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv(
+        "KUBEFLOW_TRAINER_SERVER_URL", "http://127.0.0.1:9"
+    )  # nothing is sent: there is no token
     run_here(tmp_path, integrations.KubeflowCallback(), CheckpointHook(), epochs=1)
     begin = time.time()
     callback = integrations.KubeflowCallback()
@@ -163,14 +218,17 @@ def test_what_a_tracker_knows_of_its_process_is_not_taken_over_by_a_resumed_run(
     assert callback._start_time >= begin
 
 
-def test_a_callback_that_is_only_told_of_saves_sees_where_the_run_is(tmp_path):
+def test_a_callback_that_only_observes_saves_sees_the_position_of_the_run(tmp_path):
     class Saves(TrainerCallback):
         def __init__(self):
             self.seen = []
 
         def on_save(self, args, state, control, **kwargs):
-            folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            self.seen.append((state.global_step, state.epoch, sorted(path.name for path in folder.iterdir())))
+            self.list_files(Path(args.output_dir) / f"checkpoint-{state.global_step}", state)
+
+        def list_files(self, folder, state):
+            files = sorted(path.name for path in folder.iterdir())
+            self.seen.append((state.global_step, state.epoch, files))
 
     saves = Saves()
     run_here(tmp_path, saves, CheckpointHook(), epochs=2)

@@ -1,4 +1,4 @@
-"""Good configs broken in more than a hundred ways, with what is known about where each error must point."""
+"""Good configs broken in more than a hundred ways, with the expected place of each error."""
 
 from __future__ import annotations
 
@@ -69,13 +69,18 @@ type = "EvalHook"
 interval = 1
 """
 GOOD_JSON = json.dumps(
-    {"model": {"type": "cnn"}, "dataset": {"type": "digits"}, "training": {"epochs": 2}, "hooks": [{"type": "EvalHook", "interval": 1}]},
+    {
+        "model": {"type": "cnn"},
+        "dataset": {"type": "digits"},
+        "training": {"epochs": 2},
+        "hooks": [{"type": "EvalHook", "interval": 1}],
+    },
     indent="\t",
 )
 
 
 class Broken(NamedTuple):
-    """A broken config: how to load it, and what its error must say as far as the mutation knows."""
+    """A broken config, how to load it, and the expected fields of its error."""
 
     label: str
     path: Path
@@ -86,14 +91,22 @@ class Broken(NamedTuple):
 
 
 def broken_configs(tmp_path: Path) -> list[tuple[str, Path, tuple[str, ...]]]:
-    """Label, file and overrides of every broken config, written below `tmp_path`."""
+    """Write all broken configs below `tmp_path`; return label, file and overrides of each."""
     return [(case.label, case.path, case.overrides) for case in broken_cases(tmp_path)]
 
 
 def broken_cases(tmp_path: Path) -> list[Broken]:
-    """The same with what is known of each error."""
+    """Write all broken configs below `tmp_path`; return them with the expected errors."""
     writer = _Writer(tmp_path)
-    makers = (_misspelt_keys, _replaced_lines, _removed_parts, _bad_syntax, _bad_overrides, _bad_bases, _other_formats)
+    makers = (
+        _misspelled_keys,
+        _replaced_lines,
+        _removed_parts,
+        _bad_syntax,
+        _bad_overrides,
+        _bad_bases,
+        _other_formats,
+    )
     return [case for maker in makers for case in maker(writer)]
 
 
@@ -107,20 +120,32 @@ class _Writer:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         return path
 
-    def case(self, label: str, text: str | bytes, line: int | None = None, hint: str | None = None, suffix: str = ".yaml") -> Broken:
+    def case(
+        self,
+        label: str,
+        text: str | bytes,
+        line: int | None = None,
+        hint: str | None = None,
+        suffix: str = ".yaml",
+    ) -> Broken:
         return Broken(label, self.write(text, suffix), (), line, hint)
 
 
-def _misspelt_keys(writer: _Writer) -> Iterator[Broken]:
+def _misspelled_keys(writer: _Writer) -> Iterator[Broken]:
     lines = GOOD.splitlines()
     for index, line in enumerate(lines):
         key = re.match(r"\s*(?:- )?(\w+):", line)
         assert key is not None
         word = key[1]
-        for how, wrong in (("swapped", word[:-2] + word[-1] + word[-2]), ("doubled", word[0] + word)):
+        for how, wrong in (
+            ("swapped", word[:-2] + word[-1] + word[-2]),
+            ("doubled", word[0] + word),
+        ):
             if wrong == word:
                 continue
-            text = "\n".join([*lines[:index], line.replace(f"{word}:", f"{wrong}:", 1), *lines[index + 1 :]])
+            text = "\n".join(
+                [*lines[:index], line.replace(f"{word}:", f"{wrong}:", 1), *lines[index + 1 :]]
+            )
             hint = None if len(wrong) == 2 else word  # too short to look like anything
             yield writer.case(f"{word} on line {index + 1}, letters {how}", text, index + 1, hint)
 
@@ -202,16 +227,35 @@ def _replaced_lines(writer: _Writer) -> Iterator[Broken]:
         line = GOOD.count("\n", 0, at) + 1
         yield writer.case(f"{new.strip()} for {old.strip()}", GOOD.replace(old, new, 1), line, hint)
     lines = GOOD.count("\n") + 1
-    yield writer.case("two hooks of one name", GOOD + "  - {type: IterTimerHook, name: saver}\n", lines)
-    yield writer.case("epochs and iters", GOOD.replace("  epochs: 2", "  epochs: 2\n  iters: 3"), _line_of("training:"))
-    yield writer.case("hooks are a number", GOOD[: GOOD.index("hooks:")] + "hooks: 3\n", _line_of("hooks:"))
+    yield writer.case(
+        "two hooks of one name", GOOD + "  - {type: IterTimerHook, name: saver}\n", lines
+    )
+    yield writer.case(
+        "epochs and iters",
+        GOOD.replace("  epochs: 2", "  epochs: 2\n  iters: 3"),
+        _line_of("training:"),
+    )
+    yield writer.case(
+        "hooks are a number", GOOD[: GOOD.index("hooks:")] + "hooks: 3\n", _line_of("hooks:")
+    )
     yield writer.case("model is a number", _without("model", "model: 3"), _line_of("model:"))
     yield writer.case(
-        "a data set with a misspelt split", _without("dataset", "dataset: {trian: {type: digits}}"), _line_of("dataset:"), "train"
+        "a data set with a misspelled split",
+        _without("dataset", "dataset: {trian: {type: digits}}"),
+        _line_of("dataset:"),
+        "train",
     )
-    yield writer.case("a data set without train", _without("dataset", "dataset: {val: {type: digits}}"), _line_of("dataset:"))
-    yield writer.case("a split is a number", _without("dataset", "dataset: {train: 3}"), _line_of("dataset:"))
-    yield writer.case("training is a list", _without("training", "training: [epochs, 2]"), _line_of("training:"))
+    yield writer.case(
+        "a data set without train",
+        _without("dataset", "dataset: {val: {type: digits}}"),
+        _line_of("dataset:"),
+    )
+    yield writer.case(
+        "a split is a number", _without("dataset", "dataset: {train: 3}"), _line_of("dataset:")
+    )
+    yield writer.case(
+        "training is a list", _without("training", "training: [epochs, 2]"), _line_of("training:")
+    )
 
 
 def _removed_parts(writer: _Writer) -> Iterator[Broken]:
@@ -220,7 +264,9 @@ def _removed_parts(writer: _Writer) -> Iterator[Broken]:
         yield writer.case(f"{part} is empty", _without(part, f"{part}:\n"))
     for line in ("  type: cnn\n", "  type: digits\n", "  epochs: 2\n"):
         yield writer.case(f"no {line.strip()}", GOOD.replace(line, "", 1))
-    yield writer.case("a hook without type", GOOD.replace("type: EvalHook\n    ", ""), _line_of("type: EvalHook"))
+    yield writer.case(
+        "a hook without type", GOOD.replace("type: EvalHook\n    ", ""), _line_of("type: EvalHook")
+    )
 
 
 def _bad_syntax(writer: _Writer) -> Iterator[Broken]:
@@ -288,7 +334,12 @@ def _bad_overrides(writer: _Writer) -> Iterator[Broken]:
         "model=": None,
     }.items():
         yield Broken(
-            f"override {text}", path, (text,), None, hint, "" if text == "training.iters=5" or text == "model=" else "command line"
+            f"override {text}",
+            path,
+            (text,),
+            None,
+            hint,
+            "" if text == "training.iters=5" or text == "model=" else "command line",
         )
 
 
@@ -302,25 +353,73 @@ def _bad_bases(writer: _Writer) -> Iterator[Broken]:
     yield writer.case("base is a folder", "base: ..\n", 1)
     itself = writer.folder / f"config_{writer.count + 1}.yaml"
     yield writer.case("its own base", f"base: {itself.name}\n", 1)
-    inherited = Broken("mistake in the base", writer.write(f"base: {bad.name}\n"), (), _line_of("epochs: 2"), None, str(bad))
+    inherited = Broken(
+        "mistake in the base",
+        writer.write(f"base: {bad.name}\n"),
+        (),
+        _line_of("epochs: 2"),
+        None,
+        str(bad),
+    )
     yield inherited
-    yield Broken("base with bad syntax", writer.write(f"base: {unreadable.name}\n"), (), None, None, str(unreadable))
+    yield Broken(
+        "base with bad syntax",
+        writer.write(f"base: {unreadable.name}\n"),
+        (),
+        None,
+        None,
+        str(unreadable),
+    )
     yield writer.case("mistake over a base", f"base: {good.name}\ntraining:\n  epochs: -1\n", 3)
-    yield writer.case("unknown hook to drop", f"base: {good.name}\nhooks:\n  savr: null\n", 3, "saver")
+    yield writer.case(
+        "unknown hook to drop", f"base: {good.name}\nhooks:\n  savr: null\n", 3, "saver"
+    )
 
 
 def _other_formats(writer: _Writer) -> Iterator[Broken]:
     yield writer.case("JSON: syntax", GOOD_JSON.replace("2", "2,", 1), None, None, ".json")
-    yield writer.case("JSON: misspelt", GOOD_JSON.replace("epochs", "epoch"), _line_of('"epochs"', GOOD_JSON), "epochs", ".json")
-    yield writer.case("JSON: duplicate", GOOD_JSON.replace('"hooks"', '"model"'), _line_of('"hooks"', GOOD_JSON), None, ".json")
-    yield writer.case("JSON: a list", "[1, 2]", 1, None, ".json")
-    yield writer.case("TOML: syntax", GOOD_TOML.replace("width = 8", "width = "), _line_of("width", GOOD_TOML), None, ".toml")
-    yield writer.case("TOML: misspelt", GOOD_TOML.replace("width", "widht"), _line_of("width", GOOD_TOML), "width", ".toml")
     yield writer.case(
-        "TOML: second hook", GOOD_TOML.replace("interval = 1\n", "intreval = 1\n"), GOOD_TOML.count("\n"), "interval", ".toml"
+        "JSON: misspelled",
+        GOOD_JSON.replace("epochs", "epoch"),
+        _line_of('"epochs"', GOOD_JSON),
+        "epochs",
+        ".json",
     )
-    yield writer.case("TOML: duplicate", GOOD_TOML.replace("[dataset]", "[model]"), None, None, ".toml")
-    yield writer.case("TOML: a date", GOOD_TOML.replace("seed = 7", "seed = 2024-01-01"), 1, None, ".toml")
+    yield writer.case(
+        "JSON: duplicate",
+        GOOD_JSON.replace('"hooks"', '"model"'),
+        _line_of('"hooks"', GOOD_JSON),
+        None,
+        ".json",
+    )
+    yield writer.case("JSON: a list", "[1, 2]", 1, None, ".json")
+    yield writer.case(
+        "TOML: syntax",
+        GOOD_TOML.replace("width = 8", "width = "),
+        _line_of("width", GOOD_TOML),
+        None,
+        ".toml",
+    )
+    yield writer.case(
+        "TOML: misspelled",
+        GOOD_TOML.replace("width", "widht"),
+        _line_of("width", GOOD_TOML),
+        "width",
+        ".toml",
+    )
+    yield writer.case(
+        "TOML: second hook",
+        GOOD_TOML.replace("interval = 1\n", "intreval = 1\n"),
+        GOOD_TOML.count("\n"),
+        "interval",
+        ".toml",
+    )
+    yield writer.case(
+        "TOML: duplicate", GOOD_TOML.replace("[dataset]", "[model]"), None, None, ".toml"
+    )
+    yield writer.case(
+        "TOML: a date", GOOD_TOML.replace("seed = 7", "seed = 2024-01-01"), 1, None, ".toml"
+    )
     yield writer.case("unknown format", GOOD, None, None, ".txt")
 
 

@@ -16,7 +16,12 @@ from hookline.hooks import BaseHook
 class Net(nn.Module):
     def __init__(self, num_classes: int, depth: int = 1) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Flatten(), nn.LazyLinear(8), *[nn.Linear(8, 8) for _ in range(depth)], nn.Linear(8, num_classes))
+        self.layers = nn.Sequential(
+            nn.Flatten(),
+            nn.LazyLinear(8),
+            *[nn.Linear(8, 8) for _ in range(depth)],
+            nn.Linear(8, num_classes),
+        )
         self.layers(torch.zeros(1, 1, 8, 8))
 
 
@@ -100,15 +105,22 @@ class Regressor(Net):
 
 @dataclass
 class Choosy(BaseHook):
-    """Looks at its own parameters only when training begins, and asks for nothing but the epoch."""
+    """Checks its parameters when training begins, and takes nothing but the epoch."""
 
     size: int
-    colour: str
+    color: str
 
     def before_train(self, *, epoch: int) -> None:
-        if self.colour == "red":
-            raise ConfigError("there is no colour like that")
+        if self.color == "red":
+            raise ConfigError("there is no such color", component=self.name, parameter="color")
         assert epoch // self.size == 0
+
+
+class Picky(BaseHook):
+    """Raises a plain error, which has no fields."""
+
+    def __init__(self, size: int) -> None:
+        raise ValueError(f"the size {size} is wrong")
 
 
 class Drawing(BaseHook):

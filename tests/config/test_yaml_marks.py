@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hookline.config.yaml_marks import Dumper, parse_yaml
 from hookline.errors import ConfigError
+from tests.problems import raises_problem
 
 
 def read(text: str) -> Any:
@@ -51,7 +52,7 @@ def test_a_scalar_means_what_its_writer_expects(text: str, value: Any) -> None:
 def test_each_value_knows_the_line_of_its_key() -> None:
     root = parse_yaml("a: 1\nb:\n  c:\n    - x\n    - y: 2\n", "c.yaml")
     assert root is not None
-    lines = {path: node.place for path, node in root.walk() if path}
+    lines = {path: node.location for path, node in root.walk() if path}
     assert lines == {
         ("a",): ("c.yaml", 1),
         ("b",): ("c.yaml", 2),
@@ -64,15 +65,21 @@ def test_each_value_knows_the_line_of_its_key() -> None:
 
 def test_aliases_and_merge_keys_work() -> None:
     text = "a: &a {x: 1, y: 2}\nb: &b {y: 3, z: 4}\nc: {<<: [*a, *b], x: 9}\nd: *a\n"
-    assert read(text) == {"a": {"x": 1, "y": 2}, "b": {"y": 3, "z": 4}, "c": {"y": 2, "z": 4, "x": 9}, "d": {"x": 1, "y": 2}}
+    assert read(text) == {
+        "a": {"x": 1, "y": 2},
+        "b": {"y": 3, "z": 4},
+        "c": {"y": 2, "z": 4, "x": 9},
+        "d": {"x": 1, "y": 2},
+    }
 
 
 @pytest.mark.parametrize("bomb", ["[{0}]", "{{<<: [{0}]}}"])
 def test_an_alias_bomb_is_refused_before_it_grows(bomb: str) -> None:
     lines = ["a0: &a0 {k: v}"]
     lines += [f"a{n}: &a{n} {bomb.format(', '.join([f'*a{n - 1}'] * 9))}" for n in range(1, 30)]
-    with pytest.raises(ConfigError, match=r"c.yaml:\d+: the aliases here stand for more than 10000 values"):
+    with pytest.raises(ConfigError, match="aliases") as caught:
         read("\n".join(lines))
+    assert (caught.value.file, caught.value.line is None) == ("c.yaml", False)
 
 
 def test_keys_may_be_whole_numbers() -> None:
@@ -80,30 +87,45 @@ def test_keys_may_be_whole_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    "tag", ["!!python/object/apply:os.system [echo]", "!!python/name:os.system", "!x 1", "!!binary aGk=", "!!timestamp 2024-01-01"]
+    "tag",
+    [
+        "!!python/object/apply:os.system [echo]",
+        "!!python/name:os.system",
+        "!x 1",
+        "!!binary aGk=",
+        "!!timestamp 2024-01-01",
+    ],
 )
 def test_no_tag_is_followed(tag: str) -> None:
-    with pytest.raises(ConfigError, match=r"c.yaml:2: the tag .* is not allowed"):
+    with raises_problem(file="c.yaml", line=2) as caught:
         read(f"a: 1\nb: {tag}")
+    assert caught.value.value.startswith("!")
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a:\n  b: 1\n   c: 2\n", "c.yaml:3: no key can stand here: is this line, or the one before it, indented as it should be"),
-        ("a:\n  b:1\n  c: 2\n", "c.yaml:3: no key can stand here: .* a space after each ':'"),
-        ("a:\n  - b: 1\n   c: 2\n", "c.yaml:3: this line is not indented like those that it belongs to, which begin on line 2"),
-    ],
+    "text", ["a:\n  b: 1\n   c: 2\n", "a:\n  b:1\n  c: 2\n", "a:\n  - b: 1\n   c: 2\n"]
 )
-def test_wrong_indentation_is_told_in_plain_words(text: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_wrong_indentation_is_reported_in_plain_words(text: str) -> None:
+    with pytest.raises(ConfigError, match="indentation") as caught:
         read(text)
+    assert (caught.value.file, caught.value.line) == ("c.yaml", 3)
 
 
 TRICKY = "aé😀nul~tru 0123456789.eE+-_:#'\"{}[],&*!|>%@`?\\\n\t="
-scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(TRICKY, max_size=10)
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(TRICKY, max_size=10)
+)
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc_1:-", min_size=1), inner, max_size=3), max_leaves=8
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text("abc_1:-", min_size=1), inner, max_size=3)
+    ),
+    max_leaves=8,
 )
 
 
@@ -116,10 +138,8 @@ def test_what_is_written_is_read_back_the_same(config: dict[str, Any]) -> None:
 
 @settings(deadline=None)
 @given(st.text(max_size=200))
-def test_any_text_is_read_or_refused_with_a_place(text: str) -> None:
-    message = "c.yaml:"
+def test_any_text_is_read_or_rejected_with_its_file(text: str) -> None:
     try:
         parse_yaml(text, "c.yaml")
     except ConfigError as error:
-        message = str(error)
-    assert message.startswith("c.yaml:")
+        assert error.file == "c.yaml"  # noqa: PT017

@@ -8,8 +8,8 @@ import torch
 
 import hookline.data
 from hookline.data import DATASETS
-from hookline.data.digits import Digits, shifted
-from hookline.errors import ConfigError
+from hookline.data.digits import Digits, shift_randomly
+from tests.problems import raises_problem
 
 
 def test_the_splits_have_their_sizes_and_make_up_the_whole():
@@ -30,14 +30,16 @@ def test_images_are_numbers_from_0_to_1_and_classes_are_spread_evenly():
 @pytest.mark.slow
 def test_they_are_the_digits_of_scikit_learn():
     original = pytest.importorskip("sklearn.datasets").load_digits()
-    with np.load(Path(hookline.data.__file__).parent / "files" / "digits.npz", allow_pickle=False) as arrays:
+    with np.load(
+        Path(hookline.data.__file__).parent / "files" / "digits.npz", allow_pickle=False
+    ) as arrays:
         index = arrays["index"]
     assert sorted(index) == list(range(1797))
     assert np.array_equal(Digits("all").inputs.squeeze(1).numpy() * 16, original.images[index])
     assert np.array_equal(Digits("all").targets.numpy(), original.target[index])
 
 
-def test_where_they_come_from_is_said_beside_them():
+def test_their_source_is_documented_next_to_them():
     text = (Path(hookline.data.__file__).parent / "files" / "DIGITS.txt").read_text()
     assert "Alpaydin" in text
     assert "CC BY 4.0" in text
@@ -46,15 +48,17 @@ def test_where_they_come_from_is_said_beside_them():
 def test_augmentation_moves_an_image_by_at_most_a_pixel():
     image = torch.zeros(1, 8, 8)
     image[0, 4, 4] = 1
-    places = {tuple(shifted(image).nonzero()[0].tolist()) for _ in range(200)}
+    places = {tuple(shift_randomly(image).nonzero()[0].tolist()) for _ in range(200)}
     assert places == {(0, row, column) for row in (3, 4, 5) for column in (3, 4, 5)}
 
 
 def test_validation_and_test_images_are_not_augmented():
-    assert [Digits(split, augment=True).deterministic for split in ("train", "all", "val", "test")] == [False, False, True, True]
+    assert [
+        Digits(split, augment=True).deterministic for split in ("train", "all", "val", "test")
+    ] == [False, False, True, True]
 
 
-def test_a_config_builds_them_and_a_wrong_split_is_told():
+def test_a_config_builds_them_and_a_wrong_split_is_rejected():
     assert len(DATASETS.build({"type": "digits", "split": "val"})) == 270
-    with pytest.raises(ConfigError, match="must be one of 'train', 'val', 'test', 'all', got 'valid'"):
+    with raises_problem(component="Digits", parameter="split", value="valid"):
         DATASETS.build({"type": "digits", "split": "valid"})

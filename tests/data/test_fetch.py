@@ -8,7 +8,7 @@ from hookline.data.fetch import Fetch, is_deterministic
 
 
 class Declared(Dataset):
-    """Draws nothing and says so; reads many samples at once."""
+    """A deterministic data set that reads many samples at once."""
 
     deterministic = True
 
@@ -18,9 +18,19 @@ class Declared(Dataset):
 
 def test_what_is_known_to_draw_no_random_numbers_is_not_seeded():
     tensors = TensorDataset(torch.zeros(3))
-    for dataset in (tensors, Subset(tensors, [0]), ConcatDataset([tensors, Digits()]), Digits(), Declared()):
+    for dataset in (
+        tensors,
+        Subset(tensors, [0]),
+        ConcatDataset([tensors, Digits()]),
+        Digits(),
+        Declared(),
+    ):
         assert is_deterministic(dataset)
-    for dataset in (Digits(augment=True), ConcatDataset([tensors, Digits(augment=True)]), Subset(Digits(augment=True), [0])):
+    for dataset in (
+        Digits(augment=True),
+        ConcatDataset([tensors, Digits(augment=True)]),
+        Subset(Digits(augment=True), [0]),
+    ):
         assert not is_deterministic(dataset)
 
 

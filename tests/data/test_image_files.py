@@ -9,10 +9,14 @@ import torch
 
 from hookline.data import describe
 from hookline.data.image_files import CIFAR10, MNIST
+from tests.problems import raises_problem
 
 
 def write_idx(path, array, packed=False):
-    raw = struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape) + array.astype(np.uint8).tobytes()
+    raw = (
+        struct.pack(f">HBB{array.ndim}I", 0, 8, array.ndim, *array.shape)
+        + array.astype(np.uint8).tobytes()
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(gzip.compress(raw, 1) if packed else raw)
 
@@ -21,12 +25,23 @@ def write_mnist(folder, ending="", train=5010, test=3):
     for prefix, count in (("train", train), ("t10k", test)):
         images = np.arange(count).reshape(-1, 1, 1) % 256 * np.ones((1, 28, 28))
         write_idx(folder / f"{prefix}-images-idx3-ubyte{ending}", images, ending == ".gz")
-        write_idx(folder / f"{prefix}-labels-idx1-ubyte{ending}", np.arange(count) % 10, ending == ".gz")
+        write_idx(
+            folder / f"{prefix}-labels-idx1-ubyte{ending}", np.arange(count) % 10, ending == ".gz"
+        )
 
 
 def write_cifar(folder, per_file=1002):
     folder.mkdir(parents=True, exist_ok=True)
-    for number, name in enumerate(["data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"]):
+    for number, name in enumerate(
+        [
+            "data_batch_1",
+            "data_batch_2",
+            "data_batch_3",
+            "data_batch_4",
+            "data_batch_5",
+            "test_batch",
+        ]
+    ):
         records = np.full((per_file, 3073), number, np.uint8)
         records[:, 0] = np.arange(per_file) % 10
         records[:, -1] = 255
@@ -52,7 +67,9 @@ def test_cifar10_is_read_in_the_order_of_its_files(tmp_path):
     assert train[9][0].shape == (3, 32, 32)
     assert train[9][1] == 9
     assert test[0][0][0, 0, 0] == pytest.approx(5 / 255)
-    assert test[0][0][2, 31, 31] == 1  # the last byte of a record is the last pixel of the last channel
+    assert (
+        test[0][0][2, 31, 31] == 1
+    )  # the last byte of a record is the last pixel of the last channel
     assert train.targets.dtype == torch.int64
     assert describe(train).class_names[3] == "cat"
 
@@ -60,42 +77,44 @@ def test_cifar10_is_read_in_the_order_of_its_files(tmp_path):
 def test_missing_files_are_listed_with_the_folders_they_belong_into(tmp_path):
     write_mnist(tmp_path)
     (tmp_path / "train-labels-idx1-ubyte").unlink()
-    with pytest.raises(ValueError) as error:
+    with raises_problem(component="MNIST") as error:
         MNIST(tmp_path)
-    assert "missing train-labels-idx1-ubyte (or with .gz at the end)" in str(error.value)
-    assert str(tmp_path / "MNIST" / "raw") in str(error.value)
-    assert "images" not in str(error.value)
+    (problem,) = error.value.problems
+    assert "train-labels-idx1-ubyte" in problem.message
+    assert "images" not in problem.message
+    assert str(tmp_path / "MNIST" / "raw") in problem.suggestion.advice
 
 
-def test_the_python_version_of_cifar10_is_not_read_and_the_error_says_so(tmp_path):
+def test_for_the_python_version_of_cifar10_the_binary_version_is_suggested(tmp_path):
     folder = tmp_path / "cifar-10-batches-py"
     folder.mkdir()
     (folder / "data_batch_1").write_bytes(b"cos\nsystem\n(S'false'\ntR.")
-    with pytest.raises(ValueError, match="a pickle, which is not read: get the binary version"):
+    with raises_problem(component="CIFAR10") as error:
         CIFAR10(tmp_path)
+    assert "binary version" in error.value.suggestion.advice
 
 
 def test_a_damaged_file_is_named(tmp_path):
     write_mnist(tmp_path)
     path = tmp_path / "t10k-images-idx3-ubyte"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="t10k-images-idx3-ubyte: damaged"):
+    with pytest.raises(ValueError, match="t10k-images-idx3-ubyte"):
         MNIST(tmp_path, "test")
     path.write_bytes(b"<html>")
-    with pytest.raises(ValueError, match="not an idx file"):
+    with pytest.raises(ValueError, match="t10k-images-idx3-ubyte"):
         MNIST(tmp_path, "test")
     write_cifar(tmp_path, 2)
     (tmp_path / "test_batch.bin").write_bytes(b"\0" * 3000)
-    with pytest.raises(ValueError, match=r"test_batch\.bin: damaged"):
+    with pytest.raises(ValueError, match=r"test_batch\.bin"):
         CIFAR10(tmp_path, "test")
 
 
-def test_training_files_too_small_to_split_are_refused(tmp_path):
+def test_training_files_too_small_to_split_are_rejected(tmp_path):
     write_mnist(tmp_path, train=20)
-    with pytest.raises(ValueError, match="hold 20 samples"):
+    with raises_problem(component="MNIST"):
         MNIST(tmp_path)
 
 
-def test_an_unknown_split_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="must be one of train, val, test"):
+def test_an_unknown_split_is_rejected(tmp_path):
+    with raises_problem(component="MNIST", parameter="split", value="all"):
         MNIST(tmp_path, "all")

@@ -29,7 +29,7 @@ class Stream(IterableDataset):
         raise AssertionError("a stream must not be read to describe it")
 
 
-def test_a_data_set_with_names_tells_everything():
+def test_a_data_set_with_names_is_described_completely():
     info = DataInfo(1, 10, (1, 8, 8), tuple("0123456789"))
     assert describe(Digits()) == info
     assert describe(Subset(Digits(), [3, 4])) == info

@@ -4,7 +4,6 @@ import gc
 import logging
 import multiprocessing
 import random
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +22,7 @@ from torch.utils.data import (
 
 from hookline.data import ResumableLoader, make_loader, make_resumable, share_loaders
 from hookline.data.digits import Digits
-from hookline.errors import ConfigError
+from tests.problems import logged, raises_problem
 
 
 class Traced(Dataset):
@@ -37,7 +36,14 @@ class Traced(Dataset):
         return self.length
 
     def __getitem__(self, index: int) -> tuple[int, torch.Tensor]:
-        drawn = [random.random(), random.gauss(0, 1), np.random.rand(), np.random.normal(), torch.rand(()).item(), torch.randn(()).item()]
+        drawn = [
+            random.random(),
+            random.gauss(0, 1),
+            np.random.rand(),
+            np.random.normal(),
+            torch.rand(()).item(),
+            torch.randn(()).item(),
+        ]
         return index, torch.tensor(drawn, dtype=torch.float64)
 
 
@@ -52,7 +58,11 @@ def ids(batches) -> list[int]:
 
 
 def rows(batches) -> dict[int, list[float]]:
-    return {index: row for numbers, drawn in batches for index, row in zip(numbers.tolist(), drawn.tolist(), strict=True)}
+    return {
+        index: row
+        for numbers, drawn in batches
+        for index, row in zip(numbers.tolist(), drawn.tolist(), strict=True)
+    }
 
 
 def rng_state() -> tuple[object, ...]:
@@ -87,7 +97,10 @@ def test_a_resumed_epoch_equals_one_that_went_through(workers):
     resumed = make_loader(Traced(), 8, shuffle=True, num_workers=workers)
     resumed.load_state_dict(through.state_dict(batches_done=2))
     expected = list(through)[2:]
-    assert all(torch.equal(a[0], b[0]) and torch.equal(a[1], b[1]) for a, b in zip(resumed, expected, strict=True))
+    assert all(
+        torch.equal(a[0], b[0]) and torch.equal(a[1], b[1])
+        for a, b in zip(resumed, expected, strict=True)
+    )
     resumed.set_epoch(2)
     through.set_epoch(2)
     assert rows(resumed) == rows(through)
@@ -106,7 +119,7 @@ def test_a_run_may_be_interrupted_again_and_again():
     assert state["samples"] == 50
 
 
-def test_the_beginning_of_the_next_epoch_can_be_told_after_a_resume():
+def test_the_next_epoch_can_begin_after_a_resume():
     loader = make_loader(Traced(), 5)
     loader.load_state_dict(make_loader(Traced(), 8).state_dict(2))
     assert loader.batches_done == 3  # 16 samples in batches of 5, the rest in 7 batches
@@ -150,7 +163,9 @@ def test_random_numbers_differ_between_epochs_and_seeds():
     loader = make_loader(Traced(), 8)
     first = rows(loader)
     loader.set_epoch(1)
-    assert not {tuple(row) for row in first.values()} & {tuple(row) for row in rows(loader).values()}
+    assert not {tuple(row) for row in first.values()} & {
+        tuple(row) for row in rows(loader).values()
+    }
     other = rows(make_loader(Traced(), 8, seed=1))
     assert not {tuple(row) for row in first.values()} & {tuple(row) for row in other.values()}
 
@@ -164,7 +179,7 @@ def test_loading_leaves_the_global_random_numbers_alone(workers, dataset):
     assert rng_state() == before
 
 
-def test_the_middle_of_a_million_samples_is_reached_at_once_and_without_reading():
+def test_the_middle_of_a_million_samples_is_reached_without_reading_those_before():
     class Counted(Traced):
         read = 0
 
@@ -176,9 +191,7 @@ def test_the_middle_of_a_million_samples_is_reached_at_once_and_without_reading(
     loader.set_epoch(7)
     state = loader.state_dict(60_000)
     loader.load_state_dict(state)
-    start = time.perf_counter()
     next(iter(loader))
-    assert time.perf_counter() - start < 1
     assert Counted.read == 10
     assert loader.batches_done == 60_000
 
@@ -216,11 +229,11 @@ def test_a_state_brings_its_seed_along():
     assert rows(loader.whole_epoch()) == rows(make_loader(Traced(), 8, shuffle=True, seed=5))
 
 
-def test_a_position_in_other_data_is_refused_but_a_fresh_epoch_is_not():
+def test_a_position_in_other_data_is_rejected_but_a_fresh_epoch_is_not():
     state = make_loader(Traced(50), 8).state_dict(2)
-    with pytest.raises(ValueError, match="sample 16 of epoch 1: the data's length was 50 and is 60"):
+    with raises_problem(component="train_loader", parameter="length"):
         make_loader(Traced(60), 8).load_state_dict(state)
-    with pytest.raises(ValueError, match="shuffle was False and is True"):
+    with raises_problem(component="train_loader", parameter="shuffle"):
         make_loader(Traced(50), 8, shuffle=True).load_state_dict(state)
     make_loader(Traced(60), 8, shuffle=True).load_state_dict({**state, "samples": 0})
 
@@ -250,7 +263,7 @@ def test_persistent_workers_refuse_to_serve_two_iterators():
     first = iter(loader)
     next(first)
     next(iter(loader))
-    with pytest.raises(RuntimeError, match="set persistent_workers to false"):
+    with pytest.raises(RuntimeError, match="persistent_workers"):
         next(first)
 
 
@@ -261,28 +274,32 @@ def test_code_in_a_worker_sees_the_users_own_data_set():
     def collate(samples):
         return get_worker_info().dataset.started_by, type(get_worker_info().dataset).__name__
 
-    batches = list(make_loader(Traced(4), 2, num_workers=2, worker_init_fn=start, collate_fn=collate))
+    batches = list(
+        make_loader(Traced(4), 2, num_workers=2, worker_init_fn=start, collate_fn=collate)
+    )
     assert batches == [(0, "Traced"), (1, "Traced")]
 
 
 @pytest.mark.slow
 def test_workers_may_be_spawned():
     options = {"batch_size": 64, "shuffle": True, "seed": 2}
-    spawned = make_loader(Digits("train", augment=True), num_workers=1, multiprocessing_context="spawn", **options)
+    spawned = make_loader(
+        Digits("train", augment=True), num_workers=1, multiprocessing_context="spawn", **options
+    )
     expected = make_loader(Digits("train", augment=True), **options)
     for batch, other in zip(spawned, expected, strict=True):
         assert torch.equal(batch[0], other[0])
 
 
-def test_an_empty_data_set_is_refused():
-    with pytest.raises(ValueError, match="Traced is empty"):
+def test_an_empty_data_set_is_rejected():
+    with raises_problem(component="Traced"):
         make_loader(Traced(0))
 
 
-def test_a_stream_is_loaded_but_says_that_it_cannot_be_resumed():
+def test_a_stream_is_loaded_but_is_not_resumable():
     loader = make_loader(Stream(), 4)
     assert not loader.resumable
-    assert "read again and skipped" in loader.not_resumable
+    assert loader.not_resumable
     assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     with pytest.raises(TypeError):
         len(loader)
@@ -290,7 +307,7 @@ def test_a_stream_is_loaded_but_says_that_it_cannot_be_resumed():
     other = make_loader(Stream(), 4)
     other.load_state_dict(loader.state_dict(1))
     assert (other.epoch, other.batches_done) == (2, 0)
-    with pytest.raises(ConfigError, match="must be false for an IterableDataset"):
+    with raises_problem(component="loader", parameter="shuffle", value=True):
         make_loader(Stream(), 4, shuffle=True)
 
 
@@ -305,13 +322,17 @@ def test_a_plain_loader_of_torch_can_be_made_resumable():
     data = Traced()
     loader = make_resumable(DataLoader(data, batch_size=6, shuffle=True, drop_last=True), seed=3)
     assert isinstance(loader, ResumableLoader)
-    assert loader.sampler == replace(make_loader(data, 6, shuffle=True, seed=3).sampler, drop_last=True)
+    assert loader.sampler == replace(
+        make_loader(data, 6, shuffle=True, seed=3).sampler, drop_last=True
+    )
     assert ids(make_resumable(DataLoader(data, batch_size=6))) == list(range(50))
     assert next(iter(make_resumable(DataLoader(data, batch_size=6, collate_fn=len)))) == 6
 
 
-def test_a_loader_with_an_order_of_its_own_is_not_made_resumable():
-    assert make_resumable(DataLoader(Traced(), sampler=WeightedRandomSampler([1.0] * 50, 50))) is None
+def test_a_loader_with_a_custom_order_is_not_made_resumable():
+    assert (
+        make_resumable(DataLoader(Traced(), sampler=WeightedRandomSampler([1.0] * 50, 50))) is None
+    )
     assert make_resumable(DataLoader(Traced(), batch_size=None)) is None
     assert make_resumable(DataLoader(Traced(), batch_sampler=[[0, 1], [2]])) is None
     assert make_resumable(DataLoader(Stream())) is None
@@ -328,22 +349,35 @@ def shares(make, count: int = 2, **options) -> list[list[int]]:
 def test_a_distributed_sampler_in_evaluation_gives_no_sample_twice(shuffle):
     def make(rank):
         data = Traced(13)
-        return {"clean": DataLoader(data, batch_size=3, sampler=DistributedSampler(data, num_replicas=4, rank=rank, shuffle=shuffle))}
+        return {
+            "clean": DataLoader(
+                data,
+                batch_size=3,
+                sampler=DistributedSampler(data, num_replicas=4, rank=rank, shuffle=shuffle),
+            )
+        }
 
     loaders = [share_loaders(make(rank), rank, 4)["clean"] for rank in range(4)]
     assert sorted(index for loader in loaders for index in ids(loader)) == list(range(13))
-    assert ids(loaders[0])[:2] == [0, 4]  # in the order of the data, for a data set that judges predictions itself
+    assert ids(loaders[0])[:2] == [
+        0,
+        4,
+    ]  # in the order of the data, for a data set that judges predictions itself
 
 
 def test_a_distributed_sampler_in_training_is_left_as_it_is():
     data = Traced(13)
-    loader = DataLoader(data, batch_size=3, sampler=DistributedSampler(data, num_replicas=2, rank=0))
+    loader = DataLoader(
+        data, batch_size=3, sampler=DistributedSampler(data, num_replicas=2, rank=0)
+    )
     assert share_loaders(loader, 0, 2, training=True) is loader
 
 
-def test_the_order_of_a_divided_loader_is_that_of_its_own_generators_seed():
+def test_the_order_of_a_divided_loader_follows_the_seed_of_its_generator():
     def make(seed):
-        return lambda rank: DataLoader(Traced(), batch_size=6, shuffle=True, generator=torch.Generator().manual_seed(seed))
+        return lambda rank: DataLoader(
+            Traced(), batch_size=6, shuffle=True, generator=torch.Generator().manual_seed(seed)
+        )
 
     first, second = shares(make(5))
     assert sorted(first + second) == list(range(50))
@@ -354,24 +388,23 @@ def test_the_order_of_a_divided_loader_is_that_of_its_own_generators_seed():
 def undividable():
     return {
         "StreamLoader": make_loader(Stream(), 4),
-        "DataLoader": DataLoader(Traced(), batch_sampler=BatchSampler(range(50), 5, drop_last=False)),
+        "DataLoader": DataLoader(
+            Traced(), batch_sampler=BatchSampler(range(50), 5, drop_last=False)
+        ),
         "list": [1, 2, 3],
     }
 
 
 @pytest.mark.parametrize("kind", ["StreamLoader", "DataLoader", "list"])
-def test_a_training_loader_that_cannot_be_divided_is_told_once_with_what_to_do(caplog, kind):
+def test_a_training_loader_that_cannot_be_divided_is_reported_once(caplog, kind):
     loader = undividable()[kind]
     with caplog.at_level(logging.WARNING, "hookline"):
         for rank in range(3):
             assert share_loaders(loader, rank, 3, training=True) is loader
-    assert [record.getMessage() for record in caplog.records] == [
-        f"train_loader ({kind}) cannot be divided, so that each of the 3 processes trains on all of it, unless it gives each its own "
-        "part by itself: pass a DataLoader that is sequential or shuffled, or one with a DistributedSampler"
-    ]
+    assert len(logged(caplog, "train_loader", kind)) == len(caplog.records) == 1
 
 
-def test_nothing_is_said_of_a_loader_that_is_divided_or_only_evaluated(caplog):
+def test_a_loader_that_is_divided_or_only_evaluated_is_not_reported(caplog):
     data = Traced(13)
     dealt = BatchSampler(DistributedSampler(data, num_replicas=2, rank=0), 3, drop_last=False)
     with caplog.at_level(logging.WARNING, "hookline"):

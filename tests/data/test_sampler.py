@@ -16,7 +16,9 @@ def ranks(world_size: int, **options: object) -> list[EpochSampler]:
     return [EpochSampler(rank=rank, world_size=world_size, **options) for rank in range(world_size)]
 
 
-def run(samplers: list[EpochSampler], epoch: int, start: int, batches: int | None = None) -> list[int]:
+def run(
+    samplers: list[EpochSampler], epoch: int, start: int, batches: int | None = None
+) -> list[int]:
     """The samples that all ranks consume together, in so many steps or to the end."""
     seen = []
     for sampler in samplers:
@@ -31,13 +33,15 @@ def test_each_sample_comes_exactly_once_over_all_ranks(length, batch_size, world
     seen = run(samplers, 0, 0)
     if length >= world_size:
         assert sorted(seen) == list(range(length))
-    else:  # nobody may go without a batch, or the ranks would wait for each other forever
+    else:  # every rank needs a batch, or the others would wait forever
         assert set(seen) == set(range(length))
         assert len(seen) == world_size
 
 
 @given(lengths, batch_sizes, world_sizes, st.booleans(), st.integers(0, 200))
-def test_every_rank_gets_the_announced_number_of_batches_and_none_is_empty(length, batch_size, world_size, drop_last, start):
+def test_every_rank_gets_the_announced_number_of_batches_and_none_is_empty(
+    length, batch_size, world_size, drop_last, start
+):
     start = min(start, length)
     for sampler in ranks(world_size, length=length, batch_size=batch_size, drop_last=drop_last):
         sizes = [len(batch) for batch in sampler.batches(0, start)]
@@ -47,7 +51,15 @@ def test_every_rank_gets_the_announced_number_of_batches_and_none_is_empty(lengt
         assert not drop_last or all(size == batch_size for size in sizes)
 
 
-@given(lengths, batch_sizes, batch_sizes, world_sizes, world_sizes, st.integers(0, 50), st.integers(0, 3))
+@given(
+    lengths,
+    batch_sizes,
+    batch_sizes,
+    world_sizes,
+    world_sizes,
+    st.integers(0, 50),
+    st.integers(0, 3),
+)
 def test_the_rest_of_an_epoch_is_what_was_not_consumed_whatever_the_batch_size_and_number_of_ranks(
     length, batch_before, batch_after, ranks_before, ranks_after, steps, epoch
 ):
@@ -74,14 +86,23 @@ def test_positions_add_up(length, batch_size, world_size, drop_last, first, seco
 def test_starting_in_the_middle_gives_the_same_batches_as_going_there(length, batch_size, steps):
     sampler = EpochSampler(length, batch_size, shuffle=True, seed=3)
     all_batches = [batch.tolist() for batch in sampler.batches(2)]
-    assert [batch.tolist() for batch in sampler.batches(2, sampler.after(0, steps))] == all_batches[steps:]
+    assert [batch.tolist() for batch in sampler.batches(2, sampler.after(0, steps))] == all_batches[
+        steps:
+    ]
 
 
 def test_the_order_depends_on_seed_and_epoch_alone():
-    orders = {(seed, epoch): tuple(EpochSampler(100, shuffle=True, seed=seed).order(epoch).tolist()) for seed in (0, 1) for epoch in (0, 1)}
+    orders = {
+        (seed, epoch): tuple(EpochSampler(100, shuffle=True, seed=seed).order(epoch).tolist())
+        for seed in (0, 1)
+        for epoch in (0, 1)
+    }
     assert len(set(orders.values())) == 4
     torch.manual_seed(99)
-    assert tuple(EpochSampler(100, batch_size=7, shuffle=True, seed=1).order(1).tolist()) == orders[1, 1]
+    assert (
+        tuple(EpochSampler(100, batch_size=7, shuffle=True, seed=1).order(1).tolist())
+        == orders[1, 1]
+    )
 
 
 def test_the_order_leaves_the_global_random_numbers_alone():
@@ -108,10 +129,14 @@ def test_a_rest_smaller_than_the_number_of_ranks_joins_the_batch_before_it(rank)
 
 
 @given(lengths, batch_sizes, world_sizes)
-def test_shares_and_weight_of_the_last_batch_make_every_sample_count_the_same(length, batch_size, world_size):
+def test_shares_and_weight_of_the_last_batch_make_every_sample_count_the_same(
+    length, batch_size, world_size
+):
     samplers = ranks(world_size, length=length, batch_size=batch_size)
     sizes = [len([*sampler.batches(0)][-1]) for sampler in samplers]
     assert len({sampler.last_weight() for sampler in samplers}) == 1
     if length >= world_size:
         assert samplers[0].last_weight() == pytest.approx(sum(sizes) / (batch_size * world_size))
-        assert [sampler.last_share() for sampler in samplers] == pytest.approx([size * world_size / sum(sizes) for size in sizes])
+        assert [sampler.last_share() for sampler in samplers] == pytest.approx(
+            [size * world_size / sum(sizes) for size in sizes]
+        )

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from hookline.data import DATASETS, DataInfo, describe
+from hookline.errors import ConfigError
 
 
 def build(inputs, targets):
@@ -44,12 +45,12 @@ def test_nothing_in_a_file_is_executed(tmp_path):
         build(tmp_path / "evil.npy", tmp_path / "targets.pt")
 
 
-def test_wrong_files_are_told(tmp_path):
+def test_wrong_files_are_named(tmp_path):
     torch.save([1, 2], tmp_path / "list.pt")
     (tmp_path / "table.csv").write_text("1,2")
-    with pytest.raises(ValueError, match=r"no file .*absent\.pt"):
+    with pytest.raises(ConfigError, match=r"absent\.pt"):
         build(tmp_path / "list.pt", tmp_path / "absent.pt")
-    with pytest.raises(ValueError, match="expected one tensor, found list"):
+    with pytest.raises(ConfigError, match=r"list\.pt"):
         build(tmp_path / "list.pt", tmp_path / "list.pt")
-    with pytest.raises(ValueError, match=r"expected a \.pt file"):
+    with pytest.raises(ConfigError, match=r"table\.csv"):
         build(tmp_path / "table.csv", tmp_path / "table.csv")

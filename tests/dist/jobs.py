@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from torch.utils.data import TensorDataset
 
 from hookline import Runner, make_loader
 from hookline.engine import BaseHook
+from tests.dist.gate import gate_watchdogs
 
 SAMPLES = 103  # no multiple of anything
 
@@ -32,7 +33,9 @@ def network(dropout: float = 0.0, batch_norm: bool = False) -> nn.Sequential:
 def runner(folder: Path, **options: Any) -> Runner:
     """A run; `batch_size` is that of all processes together."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
-    model = options.pop("model", None) or network(options.pop("dropout", 0.0), options.pop("batch_norm", False))
+    model = options.pop("model", None) or network(
+        options.pop("dropout", 0.0), options.pop("batch_norm", False)
+    )
     batch_size, val_samples = options.pop("batch_size", 16), options.pop("val_samples", 51)
     parts = {
         "train_loader": make_loader(data(), batch_size=batch_size // world, shuffle=True, seed=3),
@@ -50,13 +53,22 @@ def runner(folder: Path, **options: Any) -> Runner:
 
 
 def weights(run: Runner) -> dict[str, torch.Tensor]:
-    return {name: value.full_tensor() if hasattr(value, "full_tensor") else value.clone() for name, value in run.model.state_dict().items()}
+    return {
+        name: value.full_tensor() if hasattr(value, "full_tensor") else value.clone()
+        for name, value in run.model.state_dict().items()
+    }
 
 
 def train(folder: Path, **options: Any) -> dict[str, Any]:
     run = runner(folder, **options)
     run.train()
-    return {"weights": weights(run), "metrics": dict(run.metrics), "iter": run.iter, "epoch": run.epoch, "stop": run.stop_reason}
+    return {
+        "weights": weights(run),
+        "metrics": dict(run.metrics),
+        "iter": run.iter,
+        "epoch": run.epoch,
+        "stop": str(run.stop_reason),
+    }
 
 
 class Samples(BaseHook):
@@ -82,23 +94,39 @@ class StopAt(BaseHook):
 
 
 class Trouble(BaseHook):
-    """Fails, sleeps, or goes elsewhere, on one process only."""
+    """Fails, hangs, or enters another collective, on one rank only.
 
-    def __init__(self, kind: str, rank: int, iteration: int) -> None:
-        self._kind, self._rank, self._iteration = kind, rank, iteration
+    From then on the watchdogs' time runs.
+    """
+
+    def __init__(self, kind: str, rank: int, iteration: int, gate: Path) -> None:
+        self._kind = kind
+        self._rank = rank
+        self._iteration = iteration
+        self._gate = gate
 
     def before_train_iter(self, runner: Any) -> None:
-        if runner.world.rank == self._rank and runner.iter + 1 == self._iteration:
-            if self._kind == "error":
-                raise ValueError("this process alone went wrong")
-            if self._kind == "sleep":
-                time.sleep(1000)
-            if self._kind == "elsewhere":
-                runner.world.barrier()
+        if runner.world.rank != self._rank or runner.iter + 1 != self._iteration:
+            return
+        if self._kind == "error":
+            raise ValueError("this rank alone failed")
+        self._gate.touch()
+        if self._kind == "elsewhere":
+            runner.world.barrier()
+        while self._kind == "hang":
+            signal.pause()
 
-    def cleanup(self, runner: Any) -> None:
-        if self._kind == "error" and runner.world.rank == self._rank:
-            time.sleep(4)
+
+class OpenGate(BaseHook):
+    """Lets the watchdogs' time run after an iteration."""
+
+    def __init__(self, gate: Path, iteration: int) -> None:
+        self._gate = gate
+        self._iteration = iteration
+
+    def after_train_iter(self, runner: Any) -> None:
+        if runner.iter + 1 == self._iteration:
+            self._gate.touch()
 
 
 def train_part(folder: Path, stop_at: int | None = None, **options: Any) -> dict[str, Any]:
@@ -112,17 +140,29 @@ def train_part(folder: Path, stop_at: int | None = None, **options: Any) -> dict
         "iter": run.iter,
         "epoch": run.epoch,
         "inner": run.inner_iter,
-        "stop": run.stop_reason,
+        "stop": str(run.stop_reason),
         "weights": weights(run),
     }
 
 
-def train_with_trouble(folder: Path, kind: str, rank: int, iteration: int, timeout: float, **options: Any) -> None:
-    runner(folder, hooks=[Trouble(kind, rank, iteration)], strategy={"type": "ddp", "timeout": timeout}, **options).train()
+def train_with_trouble(
+    folder: Path, kind: str, rank: int, iteration: int, timeout: float, **options: Any
+) -> None:
+    gate = folder / "gate"
+    gate_watchdogs(gate)
+    hooks = [Trouble(kind, rank, iteration, gate)]
+    runner(folder, hooks=hooks, strategy={"type": "ddp", "timeout": timeout}, **options).train()
+
+
+def train_to_be_stopped(folder: Path, timeout: float) -> None:
+    """Train for ever; the watchdogs' time runs when the test has stopped a rank."""
+    gate_watchdogs(folder / "gate", patience=None)
+    strategy = {"type": "ddp", "timeout": timeout}
+    runner(folder, max_epochs=100_000, batch_norm=True, strategy=strategy).train()
 
 
 class Unequal:
-    """A loader that says nothing of its length, which is not the same on all processes."""
+    """A loader without a length, which differs between the ranks."""
 
     def __iter__(self) -> Any:
         inputs, targets = data(8).tensors
@@ -130,11 +170,14 @@ class Unequal:
 
 
 def train_unequally(folder: Path, timeout: float) -> None:
-    runner(folder, train_loader=Unequal(), strategy={"type": "ddp", "timeout": timeout}).train()
+    gate = folder / "gate"
+    gate_watchdogs(gate)
+    parts = {"train_loader": Unequal(), "hooks": [OpenGate(gate, 5)]}
+    runner(folder, **parts, strategy={"type": "ddp", "timeout": timeout}).train()
 
 
 def restarted_on(folder: Path, rank: int) -> float | None:
-    """When the job was started first, as all know it where one machine's torchrun has started its processes anew."""
+    """Return the first start of the job, after one machine's torchrun has restarted its ranks."""
     from hookline.dist import connect, started_before
 
     os.environ["TORCHELASTIC_RESTART_COUNT"] = "1" if os.environ["RANK"] == str(rank) else "0"
@@ -150,7 +193,7 @@ def talk(folder: Path, long: int = 0) -> dict[str, Any]:
     told = world.gather_text(own)
     return {
         "told": [len(text) for text in told],
-        "main": world.main_says(f"from {world.rank}"),
+        "main": world.broadcast_str(f"from {world.rank}"),
         "sum": world.sum([float(world.rank + 1), 0.5]),
     }
 
@@ -160,8 +203,15 @@ class Judged(TensorDataset):
 
     def evaluate(self, predictions: list[torch.Tensor]) -> dict[str, float]:
         assert len(predictions) == len(self)
-        right = [int(prediction.argmax()) == int(target) for prediction, target in zip(predictions, self.tensors[1], strict=True)]
-        return {"judged": sum(right) / len(right), "first": float(right[0]), "last": float(right[-1])}
+        right = [
+            int(prediction.argmax()) == int(target)
+            for prediction, target in zip(predictions, self.tensors[1], strict=True)
+        ]
+        return {
+            "judged": sum(right) / len(right),
+            "first": float(right[0]),
+            "last": float(right[-1]),
+        }
 
 
 class LocalMetric:
@@ -180,7 +230,11 @@ class LocalMetric:
 
 def evaluate(folder: Path) -> dict[str, float]:
     inputs, targets = data(51).tensors
-    run = runner(folder, val_loader=make_loader(Judged(inputs, targets), batch_size=8), metrics={"local": LocalMetric()})
+    run = runner(
+        folder,
+        val_loader=make_loader(Judged(inputs, targets), batch_size=8),
+        metrics={"local": LocalMetric()},
+    )
     return dict(run.validate())
 
 
@@ -188,11 +242,15 @@ def statistics(folder: Path, hook: str | None = None) -> dict[str, Any]:
     """The running statistics of batch norm after training."""
     run = runner(folder, batch_norm=True, hooks=[{"type": hook}] if hook else [], max_epochs=1)
     run.train()
-    return {"mean": run.model[1].running_mean.clone(), "var": run.model[1].running_var.clone(), "weights": weights(run)}
+    return {
+        "mean": run.model[1].running_mean.clone(),
+        "var": run.model[1].running_var.clone(),
+        "weights": weights(run),
+    }
 
 
 def refused(folder: Path, **options: Any) -> str:
-    """What a run that cannot work says."""
+    """Return the error of a run that cannot work."""
     try:
         runner(folder, **options).train()
     except Exception as error:
@@ -216,11 +274,13 @@ def uneven(folder: Path) -> str:
 
 
 def save_by_the_clock(folder: Path) -> int:
-    """How many checkpoints one process's clock has led to; the other one's never strikes."""
-    every = 0.2 if os.environ["RANK"] == "1" else 1000
+    """Count the checkpoints that rank 1's clock has led to; rank 0's interval is never over."""
+    every = 1e-9 if os.environ["RANK"] == "1" else "1000h"
     hook = {"type": "CheckpointHook", "interval": -1, "every": every, "save_best": False}
-    run = runner(folder, max_epochs=300, hooks=[hook, {"type": "EvalHook", "interval": 1000}])
+    run = runner(folder, max_epochs=3, hooks=[hook, {"type": "EvalHook", "interval": 1000}])
     saves: list[int] = []
-    run.register_hook({"type": "LambdaHook", "after_save_checkpoint": lambda runner: saves.append(runner.iter)})
+    run.register_hook(
+        {"type": "LambdaHook", "after_save_checkpoint": lambda runner: saves.append(runner.iter)}
+    )
     run.train()
     return len(saves)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +12,18 @@ from typing import Any, ClassVar
 
 import torch
 
+from tests.waiting import LIMIT_S
+
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
-    ["torch", "torch.distributed.fsdp", "torch.distributed.checkpoint", "torchmetrics", "hookline", "tests.dist.jobs"]
+    [
+        "torch",
+        "torch.distributed.fsdp",
+        "torch.distributed.checkpoint",
+        "torchmetrics",
+        "hookline",
+        "tests.dist.jobs",
+    ]
 )
 
 
@@ -24,11 +32,16 @@ class Job:
 
     started: ClassVar[list[Job]] = []
 
-    def __init__(self, count: int, function: Callable[..., Any], folder: Path, **options: Any) -> None:
+    def __init__(
+        self, count: int, function: Callable[..., Any], folder: Path, **options: Any
+    ) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         port = _free_port()
-        self.processes = [CONTEXT.Process(target=_child, args=(rank, count, port, function, folder, options)) for rank in range(count)]
+        self.processes = [
+            CONTEXT.Process(target=_child, args=(rank, count, port, function, folder, options))
+            for rank in range(count)
+        ]
         for process in self.processes:
             process.start()
         self.started.append(self)
@@ -40,14 +53,14 @@ class Job:
             for process in cls.started.pop().processes:
                 process.kill()
 
-    def wait(self, seconds: float = 90) -> Job:
-        deadline = time.monotonic() + seconds
+    def wait(self) -> Job:
+        """Wait until all processes have ended; kill those that hang."""
         for process in self.processes:
-            process.join(max(0.0, deadline - time.monotonic()))
-        late = [rank for rank, process in enumerate(self.processes) if process.is_alive()]
+            process.join(LIMIT_S)
+        hanging = [rank for rank, process in enumerate(self.processes) if process.is_alive()]
         for process in self.processes:
             process.kill()
-        assert not late, f"processes {late} did not end within {seconds} s: {self.errors()}"
+        assert not hanging, f"ranks {hanging} did not end within {LIMIT_S} s: {self.errors()}"
         return self
 
     def results(self) -> list[Any]:
@@ -55,7 +68,10 @@ class Job:
         self.wait()
         errors = self.errors()
         assert not errors, "\n".join(errors)
-        return [torch.load(self.folder / f"result_{rank}.pt", weights_only=True) for rank in range(len(self.processes))]
+        return [
+            torch.load(self.folder / f"result_{rank}.pt", weights_only=True)
+            for rank in range(len(self.processes))
+        ]
 
     def errors(self) -> list[str]:
         return [path.read_text() for path in sorted(self.folder.glob("error_*.txt"))]
@@ -71,13 +87,26 @@ def run_job(count: int, function: Callable[..., Any], folder: Path, **options: A
     return Job(count, function, folder, **options).results()
 
 
-def _child(rank: int, count: int, port: int, function: Callable[..., Any], folder: Path, options: dict[str, Any]) -> None:
+def _child(
+    rank: int,
+    count: int,
+    port: int,
+    function: Callable[..., Any],
+    folder: Path,
+    options: dict[str, Any],
+) -> None:
     output = os.open(folder / f"output_{rank}.txt", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
     torch.set_num_threads(1)
     if count > 1:
-        os.environ.update(RANK=str(rank), WORLD_SIZE=str(count), LOCAL_RANK=str(rank), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+        os.environ.update(
+            RANK=str(rank),
+            WORLD_SIZE=str(count),
+            LOCAL_RANK=str(rank),
+            MASTER_ADDR="127.0.0.1",
+            MASTER_PORT=str(port),
+        )
     try:
         torch.save(function(folder=folder, **options), folder / f"result_{rank}.pt")
     except BaseException:

@@ -17,18 +17,18 @@ from hookline.checkpoint import load_checkpoint
 from hookline.dist import connect
 from hookline.engine import BaseHook, Priority
 from hookline.hooks import EMAHook
-from hookline.tracking import over_processes
+from hookline.hooks.bases.tracker import combine_ranks
 from tests.dist import jobs
 
 
 def reported(folder: Path, names: list[str]) -> dict[str, float]:
     """What is made of numbers that each process has recorded: 1 on the first and 3 on the second."""
     world = connect()
-    return dict(over_processes(world, dict.fromkeys(names, 1.0 + 2.0 * world.rank)))
+    return dict(combine_ranks(world, dict.fromkeys(names, 1.0 + 2.0 * world.rank)))
 
 
 def weighing_hooks(folder: Path) -> list[int]:
-    """How many hooks weigh the last batch: where nothing is said, where one is given, and where none is wanted."""
+    """Return how many hooks weigh the last batch: by default, with a given one, and with none."""
     given, dropped = {"hooks": [{"type": "UnevenBatchHook"}]}, {"drop_hooks": ["UnevenBatchHook"]}
     runs = [jobs.runner(folder, **options) for options in ({}, given, dropped)]
     return [sum(type(hook).__name__ == "UnevenBatchHook" for hook in run.hooks) for run in runs]
@@ -52,22 +52,33 @@ def evaluate(folder: Path) -> dict[str, float]:
     data, world = jobs.data(51), connect()
     loader = DataLoader(data, 8, sampler=DistributedSampler(data) if world.size > 1 else None)
     metrics = {"local": jobs.LocalMetric(), "nothing": NoNumber()}
-    return dict(jobs.runner(folder, model=WithoutLoss(*jobs.network()), val_loader=loader, metrics=metrics).validate())
+    return dict(
+        jobs.runner(
+            folder, model=WithoutLoss(*jobs.network()), val_loader=loader, metrics=metrics
+        ).validate()
+    )
 
 
 class WithErrors(nn.Sequential):
-    """A model that tells more than its loss."""
+    """A model that returns more than its loss."""
 
     def train_step(self, batch: Any) -> dict[str, Any]:
         inputs, targets = batch
         predictions = self(inputs)
-        loss, errors = nn.functional.cross_entropy(predictions, targets), (predictions.argmax(1) != targets).float().mean()
+        loss, errors = (
+            nn.functional.cross_entropy(predictions, targets),
+            (predictions.argmax(1) != targets).float().mean(),
+        )
         return {"loss": loss, "predictions": predictions, "targets": targets, "errors": errors}
 
 
 def errors(folder: Path) -> list[float]:
     """The error rate of every batch, as the log has it."""
-    options = {"hooks": [{"type": "LoggerHook", "interval": 1}], "val_loader": None, "max_epochs": 1}
+    options = {
+        "hooks": [{"type": "LoggerHook", "interval": 1}],
+        "val_loader": None,
+        "max_epochs": 1,
+    }
     jobs.runner(folder, model=WithErrors(*jobs.network()), **options).train()
     rows = [json.loads(line) for line in (folder / "run" / "log.jsonl").read_text().splitlines()]
     return [row["errors"] for row in rows if row["mode"] == "train"]
@@ -83,7 +94,14 @@ def averaged_weights(folder: Path) -> dict[str, Any]:
     run = jobs.runner(folder, model=model, hooks=[hook], val_loader=None, max_epochs=1)
     first = jobs.weights(run)
     run.train()
-    return {"first": first, "average": {name: value.detach() for name, value in hook.average.state_dict().items() if "running" not in name}}
+    return {
+        "first": first,
+        "average": {
+            name: value.detach()
+            for name, value in hook.average.state_dict().items()
+            if "running" not in name
+        },
+    }
 
 
 class Look(BaseHook):
@@ -109,15 +127,21 @@ def averaged_buffers(folder: Path, hook: dict[str, Any]) -> dict[str, torch.Tens
 
 
 def differing(folder: Path, what: str) -> str:
-    """What is said where each process has its own model, or its own order of the data."""
+    """Return the error if ranks have different models or orders of the data."""
     rank = connect().rank
     if what == "model":
         return jobs.refused(folder, model=nn.Sequential(nn.Linear(8, 3), nn.Linear(3, 2 + rank)))
-    return jobs.refused(folder, train_loader=make_loader(jobs.data(), batch_size=8, shuffle=True, seed=rank))
+    return jobs.refused(
+        folder, train_loader=make_loader(jobs.data(), batch_size=8, shuffle=True, seed=rank)
+    )
 
 
 def lengths(folder: Path, batch_size: int, **options: Any) -> dict[str, Any]:
-    """How long the run said that it would be, and how long it was, if each process has batches of that size."""
-    run = jobs.runner(folder, train_loader=make_loader(jobs.data(), batch_size=batch_size, shuffle=True, seed=3), **options)
+    """Return the expected and the real length of a run with batches of this size on each rank."""
+    run = jobs.runner(
+        folder,
+        train_loader=make_loader(jobs.data(), batch_size=batch_size, shuffle=True, seed=3),
+        **options,
+    )
     run.train()
     return {"said": run.max_iters, "was": run.iter, "epoch": run.epoch}

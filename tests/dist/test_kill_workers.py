@@ -5,21 +5,24 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 
+from tests.waiting import LIMIT_S, wait_until
+
 SCRIPT = Path(__file__).parents[2] / "scripts" / "kill_workers.py"
-# The command starts a launcher, which starts two that have a rank and a helper that has none, as torchrun may.
+# The command starts a launcher, which starts two workers with a rank and a helper without one, as
+# torchrun may. All of them run until they are killed.
 LAUNCHER = """
-import os, subprocess, sys
-sleep = [sys.executable, "-c", "import time; time.sleep(60)"]
-for rank in ("0", "1", None):
-    subprocess.Popen(sleep, env={**os.environ, **({"RANK": rank} if rank else {})})
+import os, signal, subprocess, sys
+wait = [sys.executable, "-c", "import signal; signal.pause()"]
+for rank in ({"RANK": "0"}, {"RANK": "1"}, {}):
+    subprocess.Popen(wait, env={**os.environ, **rank})
 print("started", flush=True)
+signal.pause()
 """
-COMMAND = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {LAUNCHER + 'import time; time.sleep(60)'!r}])"
+COMMAND = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {LAUNCHER!r}])"
 
 
 def test_the_workers_are_found_below_the_launcher_and_killed():
@@ -33,13 +36,12 @@ def test_the_workers_are_found_below_the_launcher_and_killed():
         killer = script.Killer(job, kills=1, seed=1, log=Path("no log"))
         killer._wait_for_progress = lambda: None
         killer.start()
-        killer.join(20)
+        killer.join(LIMIT_S)
         assert killer.left == 0
         (victim,) = killer.killed
-        deadline = time.monotonic() + 10
-        while psutil.Process(victim).status() != psutil.STATUS_ZOMBIE:  # the launcher never asks for it
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        # The launcher never reaps its child, so that a zombie stays.
+        status = psutil.Process(victim).status
+        wait_until(lambda: status() == psutil.STATUS_ZOMBIE, "the end of the worker")
     finally:
         for process in [*psutil.Process(job.pid).children(recursive=True), psutil.Process(job.pid)]:
             process.kill()

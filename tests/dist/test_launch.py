@@ -1,4 +1,4 @@
-"""What the environment says about a job."""
+"""The description of a job in environment variables."""
 
 from __future__ import annotations
 
@@ -9,11 +9,18 @@ import torch.distributed as dist
 
 from hookline.dist import World, choose_strategy, find_launch, started_before
 from hookline.dist.launch import first_host, torchrun_command
-from hookline.errors import ConfigError, HooklineError
+from hookline.errors import HooklineError
 from tests.dist import jobs
 from tests.dist.processes import run_job
+from tests.problems import raises_problem
 
-TORCHRUN = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "MASTER_ADDR": "node7", "MASTER_PORT": "29500"}
+TORCHRUN = {
+    "RANK": "3",
+    "WORLD_SIZE": "8",
+    "LOCAL_RANK": "1",
+    "MASTER_ADDR": "node7",
+    "MASTER_PORT": "29500",
+}
 SRUN = {
     "SLURM_PROCID": "5",
     "SLURM_STEP_NUM_TASKS": "16",
@@ -29,7 +36,13 @@ def test_torchrun_is_understood():
 
 def test_srun_is_understood_without_torchrun():
     assert find_launch(SRUN) == (5, 16, 1, "gpu003", 20000 + 70001 % 20000)
-    assert find_launch({**SRUN, "MASTER_ADDR": "other", "MASTER_PORT": "1234"}) == (5, 16, 1, "other", 1234)
+    assert find_launch({**SRUN, "MASTER_ADDR": "other", "MASTER_PORT": "1234"}) == (
+        5,
+        16,
+        1,
+        "other",
+        1234,
+    )
 
 
 def test_a_batch_script_is_one_process_and_no_rank():
@@ -40,16 +53,23 @@ def test_without_either_there_is_no_job():
     assert find_launch({}) is None
 
 
-def test_half_an_environment_is_told():
-    with pytest.raises(HooklineError, match="MASTER_ADDR and MASTER_PORT not: start the job with torchrun"):
+def test_an_incomplete_environment_is_an_error():
+    with pytest.raises(HooklineError, match="MASTER_ADDR and MASTER_PORT"):
         find_launch({"RANK": "0", "WORLD_SIZE": "2"})
-    with pytest.raises(HooklineError, match="WORLD_SIZE must be a whole number, got 'two'"):
+    with pytest.raises(HooklineError, match="WORLD_SIZE.*'two'"):
         find_launch({**TORCHRUN, "WORLD_SIZE": "two"})
 
 
 @pytest.mark.parametrize(
     ("nodes", "first"),
-    [("node1", "node1"), ("a,b", "a"), ("gpu[003-007,9],cpu1", "gpu003"), ("n[12]", "n12"), ("r[1-2]-x", "r1-x"), ("r[1-2]-x,y", "r1-x")],
+    [
+        ("node1", "node1"),
+        ("a,b", "a"),
+        ("gpu[003-007,9],cpu1", "gpu003"),
+        ("n[12]", "n12"),
+        ("r[1-2]-x", "r1-x"),
+        ("r[1-2]-x,y", "r1-x"),
+    ],
 )
 def test_the_first_host_of_slurms_lists(nodes, first):
     assert first_host(nodes) == first
@@ -64,16 +84,19 @@ def test_torchrun_gets_our_command():
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
-        ("dpp", "must be one of auto, single, ddp, fsdp, got 'dpp'; did you mean 'ddp'"),
-        ({"type": "ddp", "find_unused": True}, "ddp has no option 'find_unused'; did you mean 'find_unused_parameters'"),
-        ({"type": "fsdp", "wrapp": []}, "fsdp has no option 'wrapp'; did you mean 'wrap'"),
-        ({"type": "ddp", "timeout": 0}, "timeout must be a number of seconds above 0"),
+        ("dpp", {"value": "dpp", "nearest": "ddp"}),
+        (
+            {"type": "ddp", "find_unused": True},
+            {"parameter": "find_unused", "nearest": "find_unused_parameters"},
+        ),
+        ({"type": "fsdp", "wrapp": []}, {"parameter": "wrapp", "nearest": "wrap"}),
+        ({"type": "ddp", "timeout": 0}, {"parameter": "timeout", "value": 0}),
     ],
 )
-def test_a_strategy_that_makes_no_sense_is_told_with_the_nearest_name(given, told):
-    with pytest.raises(ConfigError, match=told.replace("(", r"\(")):
+def test_a_wrong_strategy_is_rejected_with_the_nearest_name(given, expected):
+    with raises_problem(component="strategy", **expected):
         choose_strategy(given, World(0, 2))
 
 
@@ -81,7 +104,7 @@ def test_auto_is_what_the_number_of_processes_asks_for():
     assert choose_strategy("auto", World()).kind == "single"
     assert choose_strategy("auto", World(1, 2)).kind == "ddp"
     assert choose_strategy("fsdp", World()).kind == "single"
-    with pytest.raises(ConfigError, match="this is one of 2 processes"):
+    with raises_problem(component="strategy"):
         choose_strategy("single", World(0, 2))
 
 
@@ -92,8 +115,16 @@ def test_one_machines_restart_is_known_to_all(tmp_path):
 
 def test_torchruns_store_remembers_the_first_start_also_on_a_machine_that_is_new(monkeypatch):
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-    agent = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
-    for name, value in {**agent, "TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_RUN_ID": "one"}.items():
+    agent = {
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(store.port),
+        "TORCHELASTIC_USE_AGENT_STORE": "True",
+    }
+    for name, value in {
+        **agent,
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_RUN_ID": "one",
+    }.items():
         monkeypatch.setenv(name, value)
     before = time.time()
     assert started_before(World()) is None

@@ -19,7 +19,12 @@ def same(a, b):
 def test_a_resumed_run_ends_bit_identical_with_the_random_numbers_of_each_process(tmp_path):
     options = {"dropout": 0.4, "adam": True, "hooks": [ITERATION]}
     straight = run_job(2, jobs.train, tmp_path / "straight", **options)
-    run_job(2, jobs.train_part, tmp_path / "cut", **{**options, "hooks": [ITERATION, {"type": "StopAtHook", "iter": 11}]})
+    run_job(
+        2,
+        jobs.train_part,
+        tmp_path / "cut",
+        **{**options, "hooks": [ITERATION, {"type": "StopAtHook", "iter": 11}]},
+    )
     resumed = run_job(2, jobs.train, tmp_path / "cut", resume="auto", **options)
     assert resumed[0]["iter"] == straight[0]["iter"]
     for rank in (0, 1):
@@ -27,22 +32,44 @@ def test_a_resumed_run_ends_bit_identical_with_the_random_numbers_of_each_proces
 
 
 @pytest.mark.parametrize("counts", [(2, 1, 2), (1, 2, 1)])
-def test_whoever_goes_on_sees_exactly_the_samples_of_the_epoch_that_nobody_has_seen(tmp_path, counts):
+def test_a_resumed_job_sees_exactly_the_unseen_samples_of_the_epoch(tmp_path, counts):
     options = {"max_epochs": 1, "batch_size": 8}
     seen: list[float] = []
     for part, count in enumerate(counts):
         stop = [{"type": "StopAtHook", "iter": 4 * (part + 1)}] if part < 2 else []
-        results = run_job(count, jobs.train_part, tmp_path, hooks=[ITERATION, *stop], resume="auto" if part else None, **options)
+        results = run_job(
+            count,
+            jobs.train_part,
+            tmp_path,
+            hooks=[ITERATION, *stop],
+            resume="auto" if part else None,
+            **options,
+        )
         for result in results:
             seen += result["seen"]
     assert sorted(seen) == sorted(jobs.data().tensors[0][:, 0].tolist())
 
 
 def test_a_run_knows_its_length_when_there_are_more_processes_with_as_many_samples_each(tmp_path):
-    (before,) = run_job(1, share_jobs.lengths, tmp_path, batch_size=8, hooks=[ITERATION, {"type": "StopAtHook", "iter": 4}], max_epochs=2)
+    (before,) = run_job(
+        1,
+        share_jobs.lengths,
+        tmp_path,
+        batch_size=8,
+        hooks=[ITERATION, {"type": "StopAtHook", "iter": 4}],
+        max_epochs=2,
+    )
     assert before == {"said": 26, "was": 4, "epoch": 0}
     left = -(-(103 - 4 * 8) // 16) + 7
-    for result in run_job(2, share_jobs.lengths, tmp_path, batch_size=8, hooks=[ITERATION], max_epochs=2, resume="auto"):
+    for result in run_job(
+        2,
+        share_jobs.lengths,
+        tmp_path,
+        batch_size=8,
+        hooks=[ITERATION],
+        max_epochs=2,
+        resume="auto",
+    ):
         assert result == {"said": 4 + left, "was": 4 + left, "epoch": 2}
 
 

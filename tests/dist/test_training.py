@@ -29,7 +29,9 @@ def test_two_processes_train_as_one_does_with_twice_the_batch(tmp_path):
     assert len(losses(tmp_path / "one")) == len(losses(tmp_path / "two")) == 21
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
     assert close(first["weights"], alone["weights"])
-    assert all(torch.equal(first["weights"][name], second["weights"][name]) for name in first["weights"])
+    assert all(
+        torch.equal(first["weights"][name], second["weights"][name]) for name in first["weights"]
+    )
 
 
 def test_metrics_over_shares_of_a_set_of_odd_size_are_those_of_one_process(tmp_path):
@@ -42,15 +44,19 @@ def test_metrics_over_shares_of_a_set_of_odd_size_are_those_of_one_process(tmp_p
 
 
 @pytest.mark.parametrize("together", [3, 4])
-def test_accumulation_gives_the_same_also_where_a_group_ends_with_an_uneven_batch(tmp_path, together):
+def test_accumulation_gives_the_same_also_where_a_group_ends_with_an_uneven_batch(
+    tmp_path, together
+):
     hooks = [{"type": "GradientCumulativeOptimizerHook", "cumulative_iters": together}]
     (alone,) = run_job(1, jobs.train, tmp_path / "one", hooks=hooks)
     first, second = run_job(2, jobs.train, tmp_path / "two", hooks=hooks)
     assert close(first["weights"], alone["weights"])
-    assert all(torch.equal(first["weights"][name], second["weights"][name]) for name in first["weights"])
+    assert all(
+        torch.equal(first["weights"][name], second["weights"][name]) for name in first["weights"]
+    )
 
 
-def test_the_last_batch_is_weighed_once_and_with_it_all_that_the_step_tells(tmp_path):
+def test_the_last_batch_is_weighted_once_with_all_outputs_of_the_step(tmp_path):
     assert run_job(2, share_jobs.weighing_hooks, tmp_path / "hooks") == [[1, 1, 0]] * 2
     (alone,) = run_job(1, share_jobs.errors, tmp_path / "one")
     both = run_job(2, share_jobs.errors, tmp_path / "two")

@@ -1,4 +1,4 @@
-"""The examples run, each as a user would start it."""
+"""The examples run, each started as a user does."""
 
 from __future__ import annotations
 
@@ -20,24 +20,38 @@ PACKAGE = EXAMPLES / "hook_package"
 
 
 def run(directory: Path, *command: str, path: Path | None = None) -> str:
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(EXAMPLES.parent), *([str(path)] if path else [])])}
-    done = subprocess.run([sys.executable, *command], cwd=directory, env=env, capture_output=True, text=True, timeout=300)
+    """Run Python in a directory, with `path` on its search path, and return its output."""
+    paths = [str(EXAMPLES.parent)]
+    if path is not None:
+        paths.append(str(path))
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=directory,
+        env=env,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return done.stdout + done.stderr
 
 
-IN_CI = ("classification", "gan")  # the others take longer, and are alike
+IN_CI = ("classification", "gan")  # the other examples take longer and are similar
 MARKED = [
-    pytest.param(path, marks=pytest.mark.slow if path.stem in IN_CI else pytest.mark.exhaustive) for path in sorted(EXAMPLES.glob("*.py"))
+    pytest.param(path, marks=pytest.mark.slow if path.stem in IN_CI else pytest.mark.exhaustive)
+    for path in sorted(EXAMPLES.glob("*.py"))
 ]
 
 
 @pytest.mark.parametrize("example", MARKED, ids=lambda path: path.stem)
 def test_an_example_runs_both_ways(example, tmp_path):
-    result = re.search(r"^plain ([\d.]+), hookline ([\d.]+)$", run(tmp_path, str(example), "--quick"), re.MULTILINE)
+    result = re.search(
+        r"^plain ([\d.]+), hookline ([\d.]+)$", run(tmp_path, str(example), "--quick"), re.MULTILINE
+    )
     assert result
     plain, ours = float(result[1]), float(result[2])
-    assert abs(plain - ours) < 0.5 * max(plain, ours) + 0.05  # the same work in another order of data
+    # Both train on the same data in different orders.
+    assert abs(plain - ours) < 0.5 * max(plain, ours) + 0.05
     assert (tmp_path / "runs" / example.stem / "report.html").exists()
 
 
@@ -48,20 +62,27 @@ def test_every_example_is_in_the_table():
 
 @pytest.fixture
 def installed(tmp_path):
-    """The package with the metadata that an installation would write."""
+    """Return a directory with the package and the metadata that pip would install."""
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     site = tmp_path / "site"
     info = site / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    groups = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in names.items()) for group, names in project["entry-points"].items())
-    (info / "entry_points.txt").write_text("\n".join(groups))
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    lines = []
+    for group, names in project["entry-points"].items():
+        lines.append(f"[{group}]")
+        lines += [f"{name} = {value}" for name, value in names.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
     (site / "hookline_thermometer").symlink_to(PACKAGE / "hookline_thermometer")
     return site
 
 
 @pytest.mark.slow
 def test_a_config_names_the_hook_of_an_installed_package(installed, tmp_path):
-    assert "highest" in run(tmp_path, "-m", "hookline", "hooks", "ThermometerHook", path=installed)
-    run(tmp_path, "-m", "hookline", "train", str(PACKAGE / "train.yaml"), "training.epochs=1", path=installed)
+    hookline = ("-m", "hookline")
+    assert "highest" in run(tmp_path, *hookline, "hooks", "ThermometerHook", path=installed)
+    config = str(PACKAGE / "train.yaml")
+    run(tmp_path, *hookline, "train", config, "training.epochs=1", path=installed)
     assert (tmp_path / "runs" / "thermometer" / "last.pth").exists()

@@ -1,7 +1,7 @@
-"""Every snippet in the documents runs.
+"""Every snippet of the documentation runs.
 
-Blocks of a page share a directory and, if they are Python, a namespace. ```python is executed; ```python and ```yaml that begin
-with `# file: NAME` are written there instead; any other ```yaml is a part of a config and is checked as that; ```toml is parsed;
+The blocks of a page share a directory and, if they are Python, a namespace. ```python is executed; ```python and ```yaml that begin
+with `# file: NAME` are written there instead; any other ```yaml is checked as part of a config; ```toml is parsed; the
 `$ hookline …` and `$ python NAME …` lines of ```console blocks are run.
 """
 
@@ -19,44 +19,52 @@ import pytest
 
 from hookline.cli.main import main
 from hookline.config import load_config, validate
+from tests.docs.pages import BLOCK, DOCS, READMES, ROOT, name_of, read
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).parents[2]
-PAGES = [
-    *(ROOT / name for name in ("README.md", "README.zh.md")),
-    *sorted((ROOT / "docs").glob("*.md")),
-    *sorted((ROOT / "docs" / "hooks").glob("*.md")),
-    *sorted((ROOT / "docs" / "zh").glob("*.md")),
+GUIDES = [
+    *READMES,
+    *sorted(DOCS.glob("*.md")),
+    *sorted((DOCS / "zh").glob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+WITH_SNIPPETS = [page for page in GUIDES if BLOCK.search(read(page))]
 FILE = re.compile(r"# file: (\S+)\n")
 MINIMAL = {"model": "mlp", "dataset": "digits", "training": {"epochs": 1}}
 
 
-def name_of(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
+# One test for each guide: many of them train, and so xdist can distribute them. `test_hook_pages.py` has the pages of hooks.
+@pytest.mark.parametrize("page", WITH_SNIPPETS, ids=name_of)
+def test_all_snippets_of_a_guide_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_page(page, tmp_path, monkeypatch)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_all_snippets_of_a_page_run(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the blocks of a page in a folder."""
+    monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(str(folder))
     module = types.ModuleType("snippet")
-    monkeypatch.setitem(sys.modules, "snippet", module)  # where dataclasses look their module up
+    monkeypatch.setitem(sys.modules, "snippet", module)  # dataclasses look up their module
     before = set(sys.modules)
     try:
-        for language, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        for language, text in BLOCK.findall(read(page)):
             run_block(language, text, page, vars(module))
     finally:
-        for name in set(sys.modules) - before:  # files of a page, which another page may have under the same name
-            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
-                del sys.modules[name]
+        forget_modules(folder, set(sys.modules) - before)
+
+
+def forget_modules(folder: Path, names: set[str]) -> None:
+    """Remove the imported files of a page: another page may have files of the same name."""
+    for name in names:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None and Path(file).is_relative_to(folder):
+            del sys.modules[name]
 
 
 def run_block(language: str, text: str, page: Path, namespace: dict) -> None:
@@ -75,24 +83,18 @@ def run_block(language: str, text: str, page: Path, namespace: dict) -> None:
 
 
 def check_part(text: str) -> None:
-    """A part of a config is right if it is in a config that has all the rest."""
+    """Check a part of a config inside a config that has everything else."""
     Path("part.yaml").write_text(text, encoding="utf-8")
     given = {**MINIMAL, **load_config("part.yaml")}
-    given["hooks"] = [hook for hook in given.get("hooks", []) if is_here(hook)]
+    given["hooks"] = [hook for hook in given.get("hooks", []) if is_installed(hook)]
     assert [str(problem) for problem in validate(given)] == [], text
 
 
-def is_here(hook: str | dict) -> bool:
-    """Whether the package of a hook of another framework is installed; of ours, all are here."""
-    package, dot, _ = (hook if isinstance(hook, str) else hook["type"]).partition(".")
+def is_installed(hook: str | dict) -> bool:
+    """Return whether the package of a hook is installed; a name without a dot is one of ours."""
+    name = hook if isinstance(hook, str) else hook["type"]
+    package, dot, _ = name.partition(".")
     return not dot or importlib.util.find_spec(package) is not None
-
-
-def test_a_part_of_a_config_with_a_mistake_is_found(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    check_part("hooks: [{type: EMAHook, momentum: 0.99}]")
-    with pytest.raises(AssertionError, match="momentun"):
-        check_part("hooks: [{type: EMAHook, momentun: 0.99}]")
 
 
 def run_command(words: list[str]) -> None:
@@ -104,26 +106,10 @@ def run_command(words: list[str]) -> None:
             runpy.run_path(words[1], run_name="__main__")
 
 
-@pytest.mark.parametrize("page", [*PAGES, *DECISIONS], ids=name_of)
-def test_links_hold(page):
-    for path, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", page.read_text(encoding="utf-8")):
-        if "://" in path:
-            continue
-        target = page.parent / path if path else page
-        assert target.exists(), path
-        if anchor and target.suffix == ".md":
-            assert anchor in anchors_of(target), f"{path}#{anchor}"
-
-
-def anchors_of(page: Path) -> set[str]:
-    """The anchors that headings get on the site and on GitHub, and those that a page sets itself."""
-    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    own = set(re.findall(r'<a id="([^"]+)">', text))
-    return own | {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
-
-
-def test_commands_that_begin_with_make_are_targets():
-    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    for page in PAGES:
-        for name in re.findall(r"(?:^|`)make ([\w-]+)", page.read_text(encoding="utf-8"), re.MULTILINE):
-            assert name in targets, (page.name, name)
+def test_a_mistake_in_a_part_of_a_config_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_part("hooks: [{type: EMAHook, momentum: 0.99}]")
+    with pytest.raises(AssertionError, match="momentun"):
+        check_part("hooks: [{type: EMAHook, momentun: 0.99}]")

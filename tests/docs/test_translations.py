@@ -1,31 +1,29 @@
-"""The Chinese pages say what the English ones do: the same code, up to words, and the same sections."""
+"""The Chinese pages have the same code, apart from words, and the same sections as the English ones."""
 
 from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-ROOT = Path(__file__).parents[2]
-PAIRS = {
-    "README.zh.md": (ROOT / "README.md", ROOT / "README.zh.md"),
-    **{page.name: (ROOT / "docs" / page.name, page) for page in sorted((ROOT / "docs" / "zh").glob("*.md"))},
-}
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+from tests.checks import all_failures
+from tests.docs.pages import BLOCK, DOCS, READMES, name_of, read
+
+PAIRS = [(READMES[0], READMES[1])]
+PAIRS += [(DOCS / page.name, page) for page in sorted((DOCS / "zh").glob("*.md"))]
 
 
 class WithoutWords(ast.NodeTransformer):
-    """Strings are for readers, and so in their language."""
+    """Empties strings, which are in the language of the page."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         return ast.Constant("") if isinstance(node.value, str) else node
 
 
 def meaning(language: str, text: str) -> Any:
+    """Return a block of code in a form that two languages share."""
     if language == "python":
         return ast.dump(WithoutWords().visit(ast.parse(text)))
     if language == "yaml":
@@ -33,20 +31,27 @@ def meaning(language: str, text: str) -> Any:
     return [line.partition(" #")[0].rstrip() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_code_is_the_same_in_both_languages(name: str) -> None:
-    english, chinese = (BLOCK.findall(page.read_text(encoding="utf-8")) for page in PAIRS[name])
-    assert [language for language, _ in chinese] == [language for language, _ in english]
-    for (language, ours), (_, theirs) in zip(english, chinese, strict=True):
-        assert meaning(language, ours) == meaning(language, theirs), theirs
+def test_code_is_the_same_in_both_languages() -> None:
+    with all_failures() as check:
+        for english, chinese in PAIRS:
+            with check(name_of(chinese)):
+                ours, theirs = BLOCK.findall(read(english)), BLOCK.findall(read(chinese))
+                assert [language for language, _ in theirs] == [language for language, _ in ours]
+                for (language, text), (_, other) in zip(ours, theirs, strict=True):
+                    assert meaning(language, text) == meaning(language, other), other
 
 
-@pytest.mark.parametrize("name", PAIRS)
-def test_there_are_as_many_sections_in_both_languages(name: str) -> None:
-    english, chinese = (BLOCK.sub("", page.read_text(encoding="utf-8")) for page in PAIRS[name])
-    assert len(re.findall("^## ", chinese, re.MULTILINE)) == len(re.findall("^## ", english, re.MULTILINE))
+def test_there_are_as_many_sections_in_both_languages() -> None:
+    with all_failures() as check:
+        for english, chinese in PAIRS:
+            with check(name_of(chinese)):
+                counts = []
+                for page in (english, chinese):
+                    text = BLOCK.sub("", read(page))
+                    counts.append(len(re.findall("^## ", text, re.MULTILINE)))
+                assert counts[0] == counts[1]
 
 
-def test_words_do_not_count_but_values_do() -> None:
+def test_words_are_ignored_and_values_are_not() -> None:
     assert meaning("python", 'x = 1  # one\n"""a"""') == meaning("python", 'x = 1  # eins\n"""b"""')
     assert meaning("python", "x = 1") != meaning("python", "x = 2")

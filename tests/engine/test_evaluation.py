@@ -18,8 +18,14 @@ def test_what_is_asked_for_before_training_is_done_before_the_first_iteration(tm
             runner.request_save("start")
 
     tracer = Tracer()
-    make_runner(tmp_path, Ask(), CheckpointHook(save_best=False), tracer, val_loader=batches(1)).train()
-    assert tracer.log.index("after_val") < tracer.log.index("before_save_checkpoint") < tracer.log.index("before_epoch")
+    make_runner(
+        tmp_path, Ask(), CheckpointHook(save_best=False), tracer, val_loader=batches(1)
+    ).train()
+    assert (
+        tracer.log.index("after_val")
+        < tracer.log.index("before_save_checkpoint")
+        < tracer.log.index("before_epoch")
+    )
     assert torch.load(tmp_path / "start.pth", weights_only=True)["meta"]["iter"] == 0
 
 
@@ -29,15 +35,17 @@ def test_a_stop_asked_for_before_training_stops_before_the_first_iteration(tmp_p
             runner.request_stop("not today")
 
     runner = make_runner(tmp_path, Stop()).train()
-    assert (runner.iter, runner.stop_reason) == (0, "not today")
+    assert (runner.iter, runner.stop_reason.message) == (0, "not today")
 
 
-def test_what_a_hook_changes_for_an_evaluation_is_undone_also_when_it_fails_and_before_others_are_told(tmp_path):
+def test_changes_for_an_evaluation_are_undone_before_on_exception_runs(
+    tmp_path,
+):
     log = []
 
     class Change(BaseHook):
         def before_val_epoch(self, runner):
-            runner.evaluation.undo_with(lambda: log.append("undone"))
+            runner.evaluation.on_end(lambda: log.append("undone"))
 
         def before_val_iter(self, runner):
             raise RuntimeError("boom")
@@ -52,10 +60,10 @@ def test_what_a_hook_changes_for_an_evaluation_is_undone_also_when_it_fails_and_
     assert log == ["undone", ("told", True, None)]
 
 
-def test_evaluating_without_data_says_so(tmp_path):
-    with pytest.raises(HooklineError, match="there is no test_loader to evaluate on"):
+def test_evaluating_without_data_is_an_error(tmp_path):
+    with pytest.raises(HooklineError, match="test_loader"):
         make_runner(tmp_path).test()
-    with pytest.raises(HooklineError, match="there is no val_loader to evaluate on"):
+    with pytest.raises(HooklineError, match="val_loader"):
         make_runner(tmp_path, val_loader={}).validate()
 
 
@@ -64,7 +72,7 @@ def test_batches_passed_over_count_as_read_but_not_as_iterations(tmp_path):
 
     class Look(BaseHook):
         def before_train(self, runner):
-            runner.passed_over = {(0, 0), (1, 3)}
+            runner.loop.skipped_batches = {(0, 0), (1, 3)}
 
         def after_train_iter(self, runner):
             seen.append((runner.epoch, runner.batch_idx, runner.iter))
@@ -84,25 +92,42 @@ def test_the_runner_knows_which_of_its_three_kinds_of_run_it_is_in(tmp_path):
         before_val_iter = after_test = before_train_iter = before_run
 
     runner = make_runner(
-        tmp_path, Notes(), EvalHook(), train_loader=batches(1), val_loader=batches(1), test_loader=batches(1), max_epochs=1
+        tmp_path,
+        Notes(),
+        EvalHook(),
+        train_loader=batches(1),
+        val_loader=batches(1),
+        test_loader=batches(1),
+        max_epochs=1,
     )
     runner.test()
     runner.train()
     runner.validate()
-    assert Notes.modes == ["test", "test", "train", "train", "train", "val", "val"]  # a validation in training is a part of it
+    assert Notes.modes == [
+        "test",
+        "test",
+        "train",
+        "train",
+        "train",
+        "val",
+        "val",
+    ]  # a validation in training is a part of it
 
 
-def test_a_checkpoint_is_evaluated_as_of_its_epoch_and_a_training_that_follows_begins_at_the_beginning(tmp_path):
+def test_a_checkpoint_is_evaluated_as_of_its_epoch_and_a_training_that_follows_begins_at_the_beginning(
+    tmp_path,
+):
     class Notes(BaseHook):
         def after_test_epoch(self, runner):
             self.seen = runner.epoch, runner.iter, runner.inner_iter
 
-        def after_val_epoch(self, runner):
-            runner.improved("val_loss", "less")
-
     make_runner(tmp_path / "first", CheckpointHook(), max_epochs=3).train()
     notes = Notes()
-    parts = {"val_loader": batches(1), "test_loader": batches(1), "load_from": tmp_path / "first" / "epoch_2.pth"}
+    parts = {
+        "val_loader": batches(1),
+        "test_loader": batches(1),
+        "load_from": tmp_path / "first" / "epoch_2.pth",
+    }
     runner = make_runner(tmp_path / "second", notes, max_epochs=1, **parts)
     runner.test()
     assert notes.seen == (1, 8, 4)  # as in the training's own validation after the second epoch

@@ -27,11 +27,15 @@ class Collect(BaseHook):
 
 def test_the_losses_of_twenty_steps_are_the_known_ones(tmp_path):
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 10))
+    model = nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Dropout(0.1), nn.Linear(32, 10)
+    )
     collect = Collect()
     Runner(
         model,
-        train_loader=make_loader(DATASETS.build({"type": "digits"}), batch_size=64, shuffle=True, seed=1),
+        train_loader=make_loader(
+            DATASETS.build({"type": "digits"}), batch_size=64, shuffle=True, seed=1
+        ),
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
         loss_fn=nn.CrossEntropyLoss(),
         max_iters=20,

@@ -1,4 +1,4 @@
-"""Where a resumed run goes on in its data: with a sampler of the user's, with batches of another size, with other devices."""
+"""The data position of a resumed run with custom samplers, other batch sizes and devices."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from hookline import Runner, make_loader
 from hookline.engine import BaseHook
-from hookline.engine.capture import restore_rng, rng_state
 from hookline.hooks import StopAtHook
+from hookline.rng import restore_rng, rng_state
 
 SAMPLES = 26
 
@@ -52,15 +52,21 @@ def dealt() -> DataLoader:
 
 
 @pytest.mark.parametrize("stop", [2, 4, 6])
-def test_a_distributed_sampler_goes_on_in_the_order_of_the_epoch_that_was_interrupted(tmp_path, stop):
+def test_a_distributed_sampler_continues_in_the_order_of_the_epoch_that_was_interrupted(
+    tmp_path, stop
+):
     _, straight = run(tmp_path / "straight", dealt())
     _, first = run(tmp_path / "cut", dealt(), StopAtHook(iter=stop))
     _, second = run(tmp_path / "cut", dealt(), resume="auto")
     assert first.samples + second.samples == straight.samples
 
 
-@pytest.mark.parametrize(("before", "stop", "after"), [(4, 3, 8), (8, 2, 4), (8, 5, 3), (1, 2, 8), (4, 7, 8), (4, 14, 8)])
-def test_with_batches_of_another_size_each_sample_comes_once_and_the_run_knows_its_length(tmp_path, before, stop, after):
+@pytest.mark.parametrize(
+    ("before", "stop", "after"), [(4, 3, 8), (8, 2, 4), (8, 5, 3), (1, 2, 8), (4, 7, 8), (4, 14, 8)]
+)
+def test_with_batches_of_another_size_each_sample_comes_once_and_the_run_knows_its_length(
+    tmp_path, before, stop, after
+):
     _, first = run(tmp_path, ours(before), StopAtHook(iter=stop))
     runner, second = run(tmp_path, ours(after), resume="auto")
     assert sorted((first.samples + second.samples)[:SAMPLES]) == list(range(SAMPLES))
@@ -72,15 +78,63 @@ def test_with_batches_of_another_size_each_sample_comes_once_and_the_run_knows_i
 def test_a_run_measured_in_iterations_knows_its_epochs_with_batches_of_another_size(tmp_path):
     run(tmp_path, ours(4), StopAtHook(iter=3), max_iters=12)
     runner, _ = run(tmp_path, ours(8), resume="auto", max_iters=12)
-    assert (runner.max_iters, runner.max_epochs) == (12, 3)  # 3 and 2 of the first, 4 of the second, 3 of the third
+    assert (runner.max_iters, runner.max_epochs) == (
+        12,
+        3,
+    )  # 3 and 2 of the first, 4 of the second, 3 of the third
     assert (runner.iter, runner.epoch, runner.inner_iter) == (12, 2, 3)
 
 
 @pytest.mark.parametrize("devices", [1, 3])
-def test_random_numbers_go_on_on_as_many_devices_as_there_are(monkeypatch, devices):
+def test_random_numbers_are_restored_on_all_devices_present(monkeypatch, devices):
     restored = {}
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: devices)
-    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: restored.update({device: state}))
+    monkeypatch.setattr(
+        torch.cuda, "set_rng_state", lambda state, device: restored.update({device: state})
+    )
     restore_rng({**rng_state(), "cuda": ["first", "second"]})
     assert restored == dict(list({0: "first", 1: "second"}.items())[:devices])
+
+
+class StatefulStream:
+    """Batches without a length, and with the state of torchdata's StatefulDataLoader.
+
+    After `load_state_dict`, the first iteration yields the rest of the saved epoch.
+    """
+
+    def __init__(self) -> None:
+        self.position = 0
+        self._is_restored = False
+
+    def __len__(self) -> int:
+        raise TypeError("a stream has no length")  # as a DataLoader over an IterableDataset does
+
+    def __iter__(self):
+        if self.position >= SAMPLES and not self._is_restored:
+            self.position = 0
+        self._is_restored = False
+        while self.position < SAMPLES:
+            indices = torch.arange(self.position, self.position + 2)
+            self.position += 2
+            yield torch.ones(2, 4), indices
+
+    def state_dict(self) -> dict[str, int]:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.position = state["position"]
+        self._is_restored = True
+
+
+def test_a_stateful_loader_without_a_length_resumes_inside_an_epoch(tmp_path):
+    _, straight = run(tmp_path / "straight", StatefulStream())
+    _, first = run(tmp_path / "cut", StatefulStream(), StopAtHook(iter=5))
+    _, second = run(tmp_path / "cut", StatefulStream(), resume="auto")
+    assert first.samples + second.samples == straight.samples
+
+
+def test_a_stateful_loader_without_a_length_resumes_at_the_end_of_an_epoch(tmp_path):
+    run(tmp_path, StatefulStream(), max_epochs=1)
+    _, second = run(tmp_path, StatefulStream(), resume="auto")
+    assert second.samples == list(range(SAMPLES))

@@ -16,17 +16,47 @@ from hookline.checkpoint import load_checkpoint
 from hookline.engine import BaseHook, BaseRunner
 from hookline.errors import HooklineError
 from hookline.hooks import EvalHook, OptimizerHook
+from hookline.metrics.results import UnknownMetric
 from tests.helpers import Tracer, batches, make_runner, small_model
+from tests.problems import raises_problem
 
-ITERATION = ["before_train_iter", "after_forward", "after_backward", "after_optimizer_step", "after_train_iter"]
-VALIDATION = ["before_val", "before_val_epoch", *["before_val_iter", "after_val_iter"] * 2, "after_val_epoch", "after_val"]
+ITERATION = [
+    "before_train_iter",
+    "after_forward",
+    "after_backward",
+    "after_optimizer_step",
+    "after_train_iter",
+]
+VALIDATION = [
+    "before_val",
+    "before_val_epoch",
+    *["before_val_iter", "after_val_iter"] * 2,
+    "after_val_epoch",
+    "after_val",
+]
 
 
 def test_the_sites_come_in_the_order_of_the_flow_chart(tmp_path):
     tracer = Tracer()
-    make_runner(tmp_path, tracer, EvalHook(), train_loader=batches(2), val_loader=batches(2), max_epochs=2).train()
-    epoch = ["before_epoch", "before_train_epoch", *ITERATION * 2, "after_train_epoch", *VALIDATION, "after_epoch"]
-    assert tracer.log == ["before_run", "before_train", *epoch * 2, "after_train", "after_run", "cleanup"]
+    make_runner(
+        tmp_path, tracer, EvalHook(), train_loader=batches(2), val_loader=batches(2), max_epochs=2
+    ).train()
+    epoch = [
+        "before_epoch",
+        "before_train_epoch",
+        *ITERATION * 2,
+        "after_train_epoch",
+        *VALIDATION,
+        "after_epoch",
+    ]
+    assert tracer.log == [
+        "before_run",
+        "before_train",
+        *epoch * 2,
+        "after_train",
+        "after_run",
+        "cleanup",
+    ]
 
 
 def test_testing_and_validating_alone_have_their_own_sites(tmp_path):
@@ -56,7 +86,16 @@ def test_counters_grow_after_the_hooks_of_their_site(tmp_path):
 
     class Look(BaseHook):
         def after_train_iter(self, runner):
-            seen.append(("iter", runner.epoch, runner.iter, runner.inner_iter, runner.batch_idx, runner.optimizer_steps))
+            seen.append(
+                (
+                    "iter",
+                    runner.epoch,
+                    runner.iter,
+                    runner.inner_iter,
+                    runner.batch_idx,
+                    runner.optimizer_steps,
+                )
+            )
 
         def after_val_epoch(self, runner):
             seen.append(("val", runner.epoch, runner.iter))
@@ -64,14 +103,16 @@ def test_counters_grow_after_the_hooks_of_their_site(tmp_path):
         def after_epoch(self, runner):
             seen.append(("epoch", runner.epoch, runner.iter))
 
-    runner = make_runner(tmp_path, Look(), EvalHook(), train_loader=batches(2), val_loader=batches(1), max_epochs=2)
+    runner = make_runner(
+        tmp_path, Look(), EvalHook(), train_loader=batches(2), val_loader=batches(1), max_epochs=2
+    )
     runner.train()
     assert seen == [
         ("iter", 0, 0, 0, 0, 1), ("iter", 0, 1, 1, 1, 2), ("val", 0, 2), ("epoch", 0, 2),
         ("iter", 1, 2, 0, 0, 3), ("iter", 1, 3, 1, 1, 4), ("val", 1, 4), ("epoch", 1, 4),
     ]  # fmt: skip
     assert (runner.epoch, runner.iter, runner.optimizer_steps) == (2, 4, 4)
-    assert runner.stop_reason == "reached max_epochs=2"
+    assert runner.stop_reason.details == {"max_epochs": 2}
 
 
 def test_training_equals_the_loop_written_by_hand(tmp_path):
@@ -97,8 +138,13 @@ class Unsized:
 
 
 @pytest.mark.parametrize("wrap", [list, Unsized])
-@pytest.mark.parametrize("length, iterations, epochs", [({"max_epochs": 2}, 8, 2), ({"max_iters": 6}, 6, 1), ({"max_iters": 8}, 8, 2)])
-def test_loops_by_epoch_and_by_iteration_over_sized_and_unsized_loaders(tmp_path, wrap, length, iterations, epochs):
+@pytest.mark.parametrize(
+    "length, iterations, epochs",
+    [({"max_epochs": 2}, 8, 2), ({"max_iters": 6}, 6, 1), ({"max_iters": 8}, 8, 2)],
+)
+def test_loops_by_epoch_and_by_iteration_over_sized_and_unsized_loaders(
+    tmp_path, wrap, length, iterations, epochs
+):
     tracer = Tracer()
     runner = make_runner(tmp_path, tracer, train_loader=wrap(batches(4)), **length)
     runner.train()
@@ -110,14 +156,16 @@ def test_loops_by_epoch_and_by_iteration_over_sized_and_unsized_loaders(tmp_path
 
 def test_an_endless_loader_is_cut_at_max_iters(tmp_path):
     tracer = Tracer()
-    runner = make_runner(tmp_path, tracer, train_loader=Unsized(itertools.cycle(batches(2))), max_iters=5)
+    runner = make_runner(
+        tmp_path, tracer, train_loader=Unsized(itertools.cycle(batches(2))), max_iters=5
+    )
     runner.train()
     assert runner.iter == 5
     assert tracer.log.count("before_epoch") == 1
 
 
 def test_an_empty_loader_is_an_error_and_not_an_endless_loop(tmp_path):
-    with pytest.raises(ValueError, match="gave no batches in epoch 1"):
+    with pytest.raises(HooklineError, match="train_loader"):
         make_runner(tmp_path, train_loader=[], max_iters=3).train()
 
 
@@ -151,7 +199,9 @@ def test_each_module_gets_its_own_mode_back_after_validation(tmp_path):
         def after_val(self, model):
             modes.append([m.training for m in model])
 
-    make_runner(tmp_path, Freeze(), EvalHook(), model=model, val_loader=batches(1), max_epochs=1).train()
+    make_runner(
+        tmp_path, Freeze(), EvalHook(), model=model, val_loader=batches(1), max_epochs=1
+    ).train()
     assert modes == [[False] * 4, [True, False, True, True]]
 
 
@@ -160,10 +210,13 @@ def test_batches_may_be_dicts(tmp_path):
     runner = make_runner(tmp_path, train_loader=data, max_epochs=1)
     straight = make_runner(tmp_path, max_epochs=1)
     runner.train(), straight.train()
-    assert all(torch.equal(a, b) for a, b in zip(runner.model.parameters(), straight.model.parameters(), strict=True))
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(runner.model.parameters(), straight.model.parameters(), strict=True)
+    )
 
 
-def test_a_model_may_have_steps_of_its_own(tmp_path):
+def test_a_model_may_define_its_steps(tmp_path):
     class Own(nn.Module):
         def __init__(self):
             super().__init__()
@@ -173,9 +226,15 @@ def test_a_model_may_have_steps_of_its_own(tmp_path):
             return {"loss": nn.functional.cross_entropy(self.net(batch[0]), batch[1]), "extra": 1}
 
         def val_step(self, batch):
-            return {"predictions": self.net(batch[0]), "targets": batch[1], "loss": torch.tensor(2.0)}
+            return {
+                "predictions": self.net(batch[0]),
+                "targets": batch[1],
+                "loss": torch.tensor(2.0),
+            }
 
-    runner = make_runner(tmp_path, EvalHook(), model=Own(), loss_fn=None, val_loader=batches(2), max_epochs=1)
+    runner = make_runner(
+        tmp_path, EvalHook(), model=Own(), loss_fn=None, val_loader=batches(2), max_epochs=1
+    )
     runner.train()
     assert runner.outputs["extra"] == 1
     assert runner.metrics["val_loss"] == 2.0
@@ -192,7 +251,15 @@ def test_a_model_that_returns_its_loss_needs_no_loss_fn(tmp_path):
             return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
 
     data = [{"inputs": x, "labels": y} for x, y in batches()]
-    runner = make_runner(tmp_path, EvalHook(), model=Scoring(), loss_fn=None, train_loader=data, val_loader=data, max_epochs=1)
+    runner = make_runner(
+        tmp_path,
+        EvalHook(),
+        model=Scoring(),
+        loss_fn=None,
+        train_loader=data,
+        val_loader=data,
+        max_epochs=1,
+    )
     runner.train()
     assert runner.outputs["predictions"].shape == (8, 3)
     assert runner.metrics["val_loss"] > 0
@@ -204,32 +271,38 @@ class NoLoss(nn.Linear):
 
 
 @pytest.mark.parametrize(
-    "parts, message",
+    "parts, words",
     [
-        ({"model": NoLoss(6, 3)}, "NoLoss.train_step must return a dict with 'loss', got a Tensor"),
-        ({"train_loader": [torch.zeros(2, 6)]}, "cannot tell inputs from targets in a batch that is a Tensor"),
-        ({"train_loader": [{"pictures": 1}]}, "a dict with 'pictures'"),
-        ({"train_loader": None}, "nothing to train on"),
+        ({"model": NoLoss(6, 3)}, r"NoLoss\.train_step.*'loss'.*Tensor"),
+        ({"train_loader": [torch.zeros(2, 6)]}, "inputs.*Tensor"),
+        ({"train_loader": [{"pictures": 1}]}, "'pictures'"),
+        ({"train_loader": None}, "train_loader="),
     ],
 )
-def test_what_cannot_be_trained_is_said(tmp_path, parts, message):
-    with pytest.raises(HooklineError, match=message):
+def test_parts_that_cannot_be_trained_are_rejected(tmp_path, parts, words):
+    with pytest.raises(HooklineError, match=words):
         make_runner(tmp_path, **parts).train()
 
 
 def test_a_run_needs_a_length_and_only_one(tmp_path):
-    with pytest.raises(HooklineError, match="how long"):
+    with raises_problem(HooklineError, parameter="max_epochs"):
         BaseRunner(small_model(), train_loader=batches(), work_dir=tmp_path).train()
-    with pytest.raises(ValueError, match="not both"):
+    with raises_problem(parameter="max_iters"):
         BaseRunner(small_model(), max_epochs=1, max_iters=1)
-    with pytest.raises(ValueError, match="max_epochs must be a whole number"):
+    with raises_problem(parameter="max_epochs", value=0):
         BaseRunner(small_model(), max_epochs=0)
 
 
 def test_weights_that_would_never_change_are_an_error(tmp_path):
     model = small_model()
-    runner = BaseRunner(model, batches(), optimizer=torch.optim.SGD(model.parameters()), loss_fn=nn.CrossEntropyLoss(), max_epochs=1)
-    with pytest.raises(HooklineError, match="register an OptimizerHook"):
+    runner = BaseRunner(
+        model,
+        batches(),
+        optimizer=torch.optim.SGD(model.parameters()),
+        loss_fn=nn.CrossEntropyLoss(),
+        max_epochs=1,
+    )
+    with raises_problem(HooklineError, parameter="hooks"):
         runner.train()
 
 
@@ -250,14 +323,25 @@ def test_a_hook_registered_during_the_run_takes_part_from_then_on(tmp_path):
 def test_metrics_go_by_all_their_names(tmp_path):
     from hookline.metrics import build_metrics
 
-    runner = make_runner(tmp_path, EvalHook(), val_loader=batches(3), metrics=build_metrics(["accuracy"]), max_epochs=1)
+    runner = make_runner(
+        tmp_path,
+        EvalHook(),
+        val_loader=batches(3),
+        metrics=build_metrics(["accuracy"]),
+        max_epochs=1,
+    )
     runner.train()
     accuracy = runner.metrics["accuracy"]
-    assert runner.metrics["val_accuracy"] == runner.metrics["val/accuracy"] == runner.metrics.get("val_accuracy") == accuracy
+    assert (
+        runner.metrics["val_accuracy"]
+        == runner.metrics["val/accuracy"]
+        == runner.metrics.get("val_accuracy")
+        == accuracy
+    )
     assert runner.metrics["val/loss"] == runner.metrics["val_loss"]
     assert "val/accuracy" in runner.metrics
     assert runner.metrics.get("nothing") is None
-    with pytest.raises(KeyError, match="did you mean 'accuracy'"):
+    with raises_problem(UnknownMetric, parameter="acuracy", nearest="accuracy"):
         runner.metrics["acuracy"]
     assert runner.best["accuracy"]["value"] == accuracy
 
@@ -267,7 +351,9 @@ def test_clipping_limits_the_norm_and_records_it(tmp_path):
 
     class Look(BaseHook):
         def after_optimizer_step(self, model):
-            norms.append(torch.norm(torch.stack([p.grad.norm() for p in model.parameters()])).item())
+            norms.append(
+                torch.norm(torch.stack([p.grad.norm() for p in model.parameters()])).item()
+            )
 
     runner = make_runner(tmp_path, OptimizerHook(grad_clip={"max_norm": 0.01}), Look(), max_iters=3)
     runner.train()
@@ -275,7 +361,7 @@ def test_clipping_limits_the_norm_and_records_it(tmp_path):
     assert runner.events.latest()["grad_norm"] > 0.01
 
 
-def test_call_hook_serves_a_loop_of_ones_own(tmp_path):
+def test_call_hook_serves_a_custom_loop(tmp_path):
     seen = []
 
     class See(BaseHook):
@@ -285,9 +371,9 @@ def test_call_hook_serves_a_loop_of_ones_own(tmp_path):
     runner = make_runner(tmp_path, See())
     runner.call_hook("after_train_iter", batch_idx=3, data_batch="b", outputs={"loss": 1})
     assert seen == [(3, "b", {"loss": 1})]
-    with pytest.raises(ValueError, match="unknown site 'after_trian_iter'; did you mean 'after_train_iter'"):
+    with pytest.raises(ValueError, match="'after_trian_iter'.*'after_train_iter'"):
         runner.call_hook("after_trian_iter")
-    with pytest.raises(ValueError, match="unknown value 'batch_index'; did you mean 'batch_idx'"):
+    with pytest.raises(ValueError, match="'batch_index'.*'batch_idx'"):
         runner.call_hook("after_train_iter", batch_index=3)
 
 
@@ -296,7 +382,10 @@ def test_one_seed_makes_a_run_and_is_kept_in_its_checkpoints(tmp_path):
 
     class Noise(BaseHook):
         def before_train_iter(self, runner):
-            runner.batch = (runner.batch[0] + random.random() + np.random.rand() + torch.rand(()), runner.batch[1])
+            runner.batch = (
+                runner.batch[0] + random.random() + np.random.rand() + torch.rand(()),
+                runner.batch[1],
+            )
 
     def trained(folder, seed):
         model = small_model()
@@ -312,6 +401,10 @@ def test_one_seed_makes_a_run_and_is_kept_in_its_checkpoints(tmp_path):
         assert load_checkpoint(folder / "last.pth")["meta"]["seed"] == seed
         return model[0].weight
 
-    one, same, another = trained(tmp_path / "one", 7), trained(tmp_path / "other", 7), trained(tmp_path / "another", 8)
+    one, same, another = (
+        trained(tmp_path / "one", 7),
+        trained(tmp_path / "other", 7),
+        trained(tmp_path / "another", 8),
+    )
     assert torch.equal(one, same)
     assert not torch.equal(one, another)

@@ -16,7 +16,10 @@ def image_run(folder: Path, *hooks: Any, epochs: int = 2, **parts: Any) -> Runne
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(72, 3))
     generator = torch.Generator().manual_seed(0)
-    data = [(torch.randn(4, 1, 8, 8, generator=generator), torch.randint(3, (4,), generator=generator)) for _ in range(10)]
+    data = [
+        (torch.randn(4, 1, 8, 8, generator=generator), torch.randint(3, (4,), generator=generator))
+        for _ in range(10)
+    ]
     parts = {"val_loader": data[:2], "metrics": ["accuracy"], **parts}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     runner = Runner(

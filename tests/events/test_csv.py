@@ -12,7 +12,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def test_a_scalar_that_comes_up_later_gets_a_column_of_its_own(tmp_path):
+def test_a_new_scalar_gets_a_new_column(tmp_path):
     writer = CSVWriter(tmp_path / "metrics.csv")
     writer.write_scalars("train", {"loss": 0.5}, iter=50, epoch=1)
     writer.write_scalars("val", {"accuracy": 0.75}, iter=50, epoch=1)
@@ -25,7 +25,7 @@ def test_a_scalar_that_comes_up_later_gets_a_column_of_its_own(tmp_path):
     ]
 
 
-def test_a_run_that_goes_on_leaves_no_double_rows_and_no_torn_line(tmp_path):
+def test_a_resumed_run_leaves_no_double_rows_and_no_cut_line(tmp_path):
     path = tmp_path / "metrics.csv"
     writer = CSVWriter(path)
     for iteration in (10, 20, 30):
@@ -34,7 +34,11 @@ def test_a_run_that_goes_on_leaves_no_double_rows_and_no_torn_line(tmp_path):
     again = CSVWriter(path)
     again.cut_after(20)
     again.write_scalars("train", {"loss": 9.0}, iter=30, epoch=1)
-    assert [(row["iter"], row["loss"]) for row in read(path)] == [("10", "1.0"), ("20", "2.0"), ("30", "9.0")]
+    assert [(row["iter"], row["loss"]) for row in read(path)] == [
+        ("10", "1.0"),
+        ("20", "2.0"),
+        ("30", "9.0"),
+    ]
 
 
 def test_a_new_run_sets_the_old_table_aside(tmp_path):
@@ -43,7 +47,13 @@ def test_a_new_run_sets_the_old_table_aside(tmp_path):
     writer.set_aside()
     writer.write_scalars("train", {"other": 2.0}, iter=1, epoch=1)
     assert read(tmp_path / "metrics.1.csv")[0]["loss"] == "1.0"
-    assert list(read(tmp_path / "metrics.csv")[0]) == ["mode", "iter", "epoch", "wall_time", "other"]
+    assert list(read(tmp_path / "metrics.csv")[0]) == [
+        "mode",
+        "iter",
+        "epoch",
+        "wall_time",
+        "other",
+    ]
 
 
 def test_a_new_run_makes_no_table_before_its_first_row(tmp_path):

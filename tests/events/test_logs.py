@@ -1,4 +1,4 @@
-"""The log file, and who says what in it."""
+"""The log file and its ranks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ def write(folder, message):
     handler.close()
 
 
-def test_other_processes_than_the_first_have_a_file_of_their_own_and_name_themselves(tmp_path, monkeypatch):
+def test_other_processes_than_the_first_have_a_file_of_their_own_and_name_themselves(
+    tmp_path, monkeypatch
+):
     write(tmp_path, "first")
     monkeypatch.setenv("RANK", "2")
     write(tmp_path, "third\nand more")
@@ -31,7 +33,9 @@ def test_nothing_in_a_message_or_a_name_can_steer_a_terminal(tmp_path):
     assert format_scalars({"\x1b[2Jloss": 1.0}) == "\\x1b[2Jloss 1.0000"
 
 
-def test_where_this_is_not_the_first_process_only_the_log_file_is_written(tmp_path, monkeypatch, caplog):
+def test_where_this_is_not_the_first_process_only_the_log_file_is_written(
+    tmp_path, monkeypatch, caplog
+):
     monkeypatch.setenv("RANK", "1")
     with caplog.at_level(logging.INFO, logger="hookline"):
         runner = make_runner(tmp_path, {"type": "LoggerHook", "interval": 1})
@@ -43,5 +47,10 @@ def test_where_this_is_not_the_first_process_only_the_log_file_is_written(tmp_pa
 
 def test_a_line_has_the_learning_rates_of_a_few_groups_and_no_more():
     few = {"loss": 1.0, "lr": 1e-4, "lr/head": 3e-3, "lr_critic/1": 0.5, "system/cpu": 3.0}
-    assert format_scalars(for_lines(few)) == "loss 1.0000  lr 1.000e-04  lr/head 0.0030  lr_critic/1 0.5000"
-    assert list(for_lines({"lr": 0.1, **{f"lr/{number}": 0.1 / number for number in range(1, 9)}})) == ["lr"]
+    assert (
+        format_scalars(for_lines(few))
+        == "loss 1.0000  lr 1.000e-04  lr/head 0.0030  lr_critic/1 0.5000"
+    )
+    assert list(
+        for_lines({"lr": 0.1, **{f"lr/{number}": 0.1 / number for number in range(1, 9)}})
+    ) == ["lr"]

@@ -8,6 +8,7 @@ from hookline.errors import HooklineError
 from hookline.events.chart import text_chart
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.read import matching, read_curves
+from tests.problems import raises_problem
 
 
 def test_curves_come_back_as_they_were_written(tmp_path):
@@ -41,13 +42,15 @@ def test_a_metric_goes_by_several_names(metric, found):
     assert matching(metric, ["train/loss", "val/loss", "val/accuracy"]) == found
 
 
-def test_a_folder_without_a_log_is_told(tmp_path):
-    with pytest.raises(HooklineError, match=r"there is no log\.jsonl"):
+def test_a_folder_without_a_log_is_an_error(tmp_path):
+    with raises_problem(HooklineError, file=str(tmp_path)):
         read_curves(tmp_path)
 
 
 def test_a_chart_has_its_ends_at_the_corners():
-    lines = text_chart({"up": [(0, 0.0), (10, 1.0)], "flat": [(0, 0.5)]}, width=11, height=5).splitlines()
+    lines = text_chart(
+        {"up": [(0, 0.0), (10, 1.0)], "flat": [(0, 0.5)]}, width=11, height=5
+    ).splitlines()
     assert lines[0] == "1 │          ●"
     assert lines[2] == "  │○"
     assert lines[4] == "0 │●"

@@ -1,4 +1,7 @@
-"""Tables of learning rates and momenta, made without Hookline: by torch's schedulers where there is one, else by the formula."""
+"""Tables of learning rates and momenta that are computed without Hookline.
+
+They come from torch's schedulers where there is one, otherwise from a formula.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,10 @@ Table = list[float]
 
 
 def by_torch(make: Callable[[torch.optim.Optimizer], Any], count: int, key: str = "lr") -> Table:
-    """The values that one of torch's schedulers gives."""
+    """Return the values of one of torch's schedulers."""
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=BASE, momentum=MOMENTUM)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the optimizer is never stepped
+        warnings.simplefilter("ignore")  # The optimizer is never stepped.
         scheduler = make(optimizer)
         table = []
         for index in range(count):
@@ -35,8 +38,10 @@ def by_formula(formula: Callable[[int], float], count: int) -> Table:
     return [formula(at) for at in range(count)]
 
 
-def warmed(table: Table, kind: str | None, length: int, ratio: float, divide: bool = False) -> Table:
-    """A table by iteration with a warm-up over its beginning."""
+def warmed(
+    table: Table, kind: str | None, length: int, ratio: float, divide: bool = False
+) -> Table:
+    """Return a table by iteration with a warm-up at its start."""
     result = []
     for at, value in enumerate(table):
         factor = 1.0
@@ -51,7 +56,7 @@ def warmed(table: Table, kind: str | None, length: int, ratio: float, divide: bo
 
 
 def wave(high: float, low: float, part: float) -> float:
-    """Half a cosine wave, in its half-angle form."""
+    """Return a point of half a cosine wave, computed in its half-angle form."""
     return low + (high - low) * math.cos(part * math.pi / 2) ** 2
 
 
@@ -152,7 +157,7 @@ MOMENTA: dict[str, tuple[str, dict[str, Any], Callable[[int], Table]]] = {
 
 
 def by_iteration(policy: Callable[[int], Table], by_epoch: bool) -> Table:
-    """The table of a policy, with a value for each iteration of the run."""
+    """Return the table of a policy with one value for each iteration of the run."""
     if not by_epoch:
         return policy(ITERS)
     return [value for value in policy(EPOCHS) for _ in range(LENGTH)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 import torch
 from torch import nn
@@ -14,6 +12,7 @@ from hookline.engine import BaseHook
 from hookline.errors import ConfigError
 from hookline.hooks import CheckpointHook, build_hook
 from tests.helpers import batches
+from tests.problems import logged
 
 
 class Scores:
@@ -34,7 +33,12 @@ def run(folder, *hooks, scores=None, **parts) -> Runner:
     torch.manual_seed(0)
     model = nn.Linear(6, 3)
     metrics = {name: Scores(*values) for name, values in (scores or {}).items()}
-    parts = {"max_epochs": 6, "train_loader": batches(2), "val_loader": batches(1) if metrics else None, **parts}
+    parts = {
+        "max_epochs": 6,
+        "train_loader": batches(2),
+        "val_loader": batches(1) if metrics else None,
+        **parts,
+    }
     runner = Runner(
         model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), loss_fn=nn.CrossEntropyLoss(), work_dir=folder, metrics=metrics,
         drop_hooks=["LoggerHook"], hooks=hooks, **parts,
@@ -52,7 +56,11 @@ def epoch_of(path) -> int:
 
 
 def test_the_newest_are_kept_and_best_and_last_do_not_count(tmp_path):
-    run(tmp_path, CheckpointHook(max_keep_ckpts=2), scores={"accuracy": [0.1, 0.9, 0.2, 0.3, 0.4, 0.5]})
+    run(
+        tmp_path,
+        CheckpointHook(max_keep_ckpts=2),
+        scores={"accuracy": [0.1, 0.9, 0.2, 0.3, 0.4, 0.5]},
+    )
     assert files(tmp_path) == {"epoch_5.pth", "epoch_6.pth", "last.pth", "best_accuracy.pth"}
     assert epoch_of(tmp_path / "best_accuracy.pth") == 2
     assert epoch_of(tmp_path / "last.pth") == 6
@@ -60,8 +68,19 @@ def test_the_newest_are_kept_and_best_and_last_do_not_count(tmp_path):
 
 def test_the_defaults_are_the_documented_ones():
     hook = CheckpointHook()
-    assert (hook.interval, hook.by_epoch, hook.save_optimizer, hook.save_scheduler, hook.max_keep_ckpts) == (1, True, True, True, 5)
-    assert (hook.save_last, hook.save_best, hook.best_metric, hook.rule) == (True, True, "accuracy", "greater")
+    assert (
+        hook.interval,
+        hook.by_epoch,
+        hook.save_optimizer,
+        hook.save_scheduler,
+        hook.max_keep_ckpts,
+    ) == (1, True, True, True, 5)
+    assert (hook.save_last, hook.save_best, hook.best_metric, hook.rule) == (
+        True,
+        True,
+        "accuracy",
+        "greater",
+    )
     assert (hook.out_dir, hook.filename_tmpl) == (None, "epoch_{}.pth")
 
 
@@ -72,7 +91,10 @@ def test_the_defaults_are_the_documented_ones():
         ({"interval": 4}, {"epoch_4.pth", "last.pth"}),
         ({"interval": 4, "save_last": False}, {"epoch_4.pth"}),
         ({"interval": -1}, {"last.pth"}),
-        ({"interval": 2, "save_begin": 3, "max_keep_ckpts": -1}, {"epoch_3.pth", "epoch_5.pth", "last.pth"}),
+        (
+            {"interval": 2, "save_begin": 3, "max_keep_ckpts": -1},
+            {"epoch_3.pth", "epoch_5.pth", "last.pth"},
+        ),
         ({"interval": 5, "by_epoch": False}, {"iter_5.pth", "iter_10.pth", "last.pth"}),
         ({"interval": 3, "filename_tmpl": "e{:03d}.pth"}, {"e003.pth", "e006.pth", "last.pth"}),
         ({"interval": 1, "max_keep_ckpts": 1, "save_last": False}, {"epoch_6.pth"}),
@@ -91,7 +113,10 @@ def test_files_go_to_out_dir(tmp_path):
 
 @pytest.mark.parametrize("async_save", [True, False])
 def test_what_is_not_wanted_is_not_in_the_file(tmp_path, async_save):
-    run(tmp_path, CheckpointHook(save_optimizer=False, save_param_scheduler=False, async_save=async_save))
+    run(
+        tmp_path,
+        CheckpointHook(save_optimizer=False, save_param_scheduler=False, async_save=async_save),
+    )
     checkpoint = torch.load(tmp_path / "last.pth", weights_only=True)
     assert "optimizer" not in checkpoint
     assert "scheduler" not in checkpoint
@@ -121,43 +146,60 @@ def test_the_best_is_kept_by_the_rule_of_its_metric(tmp_path, config, best):
 
 
 def test_a_score_of_zero_counts(tmp_path):
-    run(tmp_path, CheckpointHook(best_metric="error", rule="less"), scores={"error": [0.5, 0.0, 0.1]}, max_epochs=3)
+    run(
+        tmp_path,
+        CheckpointHook(best_metric="error", rule="less"),
+        scores={"error": [0.5, 0.0, 0.1]},
+        max_epochs=3,
+    )
     assert epoch_of(tmp_path / "best_error.pth") == 2
 
 
 def test_the_names_of_one_seam_are_one_file(tmp_path):
     run(tmp_path, scores={"accuracy": [0.1]}, max_epochs=1)
-    inodes = {(tmp_path / name).stat().st_ino for name in ("epoch_1.pth", "last.pth", "best_accuracy.pth")}
+    inodes = {
+        (tmp_path / name).stat().st_ino for name in ("epoch_1.pth", "last.pth", "best_accuracy.pth")
+    }
     assert len(inodes) == 1
 
 
 def test_a_metrics_name_cannot_lead_out_of_the_directory(tmp_path):
-    run(tmp_path / "run", CheckpointHook(best_metric="../../evil"), scores={"../../evil": [1.0]}, max_epochs=1)
-    assert files(tmp_path / "run") == {"epoch_1.pth", "last.pth", "best__.._evil.pth"} or "best_" in " ".join(files(tmp_path / "run"))
+    run(
+        tmp_path / "run",
+        CheckpointHook(best_metric="../../evil"),
+        scores={"../../evil": [1.0]},
+        max_epochs=1,
+    )
+    assert files(tmp_path / "run") == {
+        "epoch_1.pth",
+        "last.pth",
+        "best__.._evil.pth",
+    } or "best_" in " ".join(files(tmp_path / "run"))
     assert not [path for path in tmp_path.rglob("*evil*") if path.parent != tmp_path / "run"]
 
 
 @pytest.mark.parametrize(
-    "config, message",
+    "config, word",
     [
-        ({"interval": 0}, "interval must be at least 1"),
-        ({"filename_tmpl": "same.pth"}, "needs a {} for the number"),
-        ({"every": "soon"}, "cannot read 'soon' as a duration"),
-        ({"intervall": 1}, "did you mean 'interval'"),
-        ({"rule": "bigger"}, "one of 'greater', 'less'"),
+        ({"interval": 0}, "interval"),
+        ({"filename_tmpl": "same.pth"}, "same.pth"),
+        ({"every": "soon"}, "'soon'"),
+        ({"intervall": 1}, "'interval'"),
+        ({"rule": "bigger"}, "'bigger'"),
     ],
 )
-def test_bad_parameters_are_refused(config, message):
-    with pytest.raises(ConfigError, match=message):
+def test_wrong_parameters_are_rejected(config, word):
+    with pytest.raises(ConfigError, match=word) as error:
         build_hook({"type": "CheckpointHook", **config})
+    assert error.value.component == "CheckpointHook"
 
 
 def test_a_template_that_leads_out_is_refused_before_training(tmp_path):
-    with pytest.raises(ConfigError, match="must be a file name in the checkpoint directory"):
+    with pytest.raises(ConfigError, match=r"\.\./"):
         build_hook({"type": "CheckpointHook", "filename_tmpl": "../{}.pth"})
 
 
-def test_files_of_other_runs_are_not_touched_and_retention_goes_on_after_a_resume(tmp_path):
+def test_files_of_other_runs_are_not_touched_and_retention_continues_after_a_resume(tmp_path):
     (tmp_path / "epoch_0.pth").write_bytes(b"someone else's")
     run(tmp_path, CheckpointHook(max_keep_ckpts=2), max_epochs=3)
     run(tmp_path, CheckpointHook(max_keep_ckpts=2), max_epochs=5, resume="auto")
@@ -165,25 +207,32 @@ def test_files_of_other_runs_are_not_touched_and_retention_goes_on_after_a_resum
     assert (tmp_path / "epoch_0.pth").read_bytes() == b"someone else's"
 
 
-def test_time_can_be_the_interval(tmp_path):
-    class Slow(BaseHook):
-        def after_forward(self, runner):
-            threading.Event().wait(0.03)
-
+@pytest.mark.parametrize(
+    ("every", "saves"), [(1e-9, list(range(1, 11))), ("1000h", [])], ids=["short", "long"]
+)
+def test_time_can_be_the_interval(tmp_path, every, saves):
     seen = []
 
     class Count(BaseHook):
         def after_save_checkpoint(self, runner):
             seen.append(runner.iter)
 
-    run(tmp_path, CheckpointHook(interval=-1, every=0.05), Slow(), Count(), max_epochs=5, train_loader=batches(2))
-    assert len(seen) >= 3
-    assert files(tmp_path) == {"last.pth"}
+    hook = CheckpointHook(interval=-1, every=every, save_last=False)
+    run(tmp_path, hook, Count(), max_epochs=5, train_loader=batches(2))
+    assert seen == saves
+    assert files(tmp_path) == ({"last.pth"} if saves else set())
 
 
 def test_published_files_hold_the_chosen_parts_only(tmp_path):
-    run(tmp_path, CheckpointHook(published_keys=["meta", "state_dict"]), scores={"accuracy": [0.1, 0.2]}, max_epochs=2)
-    published = [path for path in tmp_path.iterdir() if path.name.startswith(("last-", "best_accuracy-"))]
+    run(
+        tmp_path,
+        CheckpointHook(published_keys=["meta", "state_dict"]),
+        scores={"accuracy": [0.1, 0.2]},
+        max_epochs=2,
+    )
+    published = [
+        path for path in tmp_path.iterdir() if path.name.startswith(("last-", "best_accuracy-"))
+    ]
     assert len(published) == 2
     for path in published:
         assert set(torch.load(path, weights_only=True)) == {"meta", "state_dict"}
@@ -220,21 +269,23 @@ class FullDisk(FileSystem):
 def test_a_full_disk_does_not_hide_the_first_error(tmp_path):
     class Fill(BaseHook):
         def on_exception(self, runner):
-            runner.store._fs = FullDisk()
+            runner.checkpointer.store._fs = FullDisk()
 
     fill = Fill()
     fill.priority = "LOWEST"  # at on_exception it comes first
     with pytest.raises(RuntimeError, match="broken") as caught:
         run(tmp_path, CheckpointHook(save_on_exception=True), fill, Break(5))
-    assert any("the disk is full" in note for note in caught.value.__notes__)
+    assert any("disk" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.parametrize("async_save", [True, False])
-def test_a_failed_save_stops_the_run_with_the_file_and_the_cause_and_the_old_one_stays_good(tmp_path, async_save):
+def test_a_failed_save_stops_the_run_with_the_file_and_the_cause_and_the_old_one_stays_good(
+    tmp_path, async_save
+):
     class Fill(BaseHook):
         def after_epoch(self, runner):
             if runner.epoch == 2:
-                runner.store._fs = FullDisk()
+                runner.checkpointer.store._fs = FullDisk()
 
     with pytest.raises(CheckpointError, match=r"epoch_\d.pth.*"):
         run(tmp_path, CheckpointHook(async_save=async_save), Fill(), train_loader=batches(20))
@@ -247,32 +298,47 @@ def test_weights_that_are_not_finite_never_become_last_or_best(tmp_path):
             if runner.epoch == 2:
                 runner.model.weight.data.fill_(float("nan"))
 
-    run(tmp_path, CheckpointHook(max_keep_ckpts=1), Spoil(), scores={"accuracy": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]})
+    run(
+        tmp_path,
+        CheckpointHook(max_keep_ckpts=1),
+        Spoil(),
+        scores={"accuracy": [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]},
+    )
     for name in ("last.pth", "best_accuracy.pth"):
-        assert torch.isfinite(torch.load(tmp_path / name, weights_only=True)["state_dict"]["weight"]).all()
+        assert torch.isfinite(
+            torch.load(tmp_path / name, weights_only=True)["state_dict"]["weight"]
+        ).all()
     assert epoch_of(tmp_path / "last.pth") == 2
 
 
-def test_weights_that_were_never_finite_are_neither_last_nor_best_and_a_resumed_run_says_that_it_starts_anew(tmp_path, caplog):
+def test_weights_that_were_never_finite_are_neither_last_nor_best_nor_resumed_from(
+    tmp_path, caplog
+):
     class Spoil(BaseHook):
         def after_train_iter(self, runner):
             runner.model.weight.data.fill_(float("nan"))
 
-    run(tmp_path, CheckpointHook(interval=-1, published_keys="state_dict"), Spoil(), scores={"accuracy": [0.1, 0.2]}, max_epochs=2)
+    run(
+        tmp_path,
+        CheckpointHook(interval=-1, published_keys="state_dict"),
+        Spoil(),
+        scores={"accuracy": [0.1, 0.2]},
+        max_epochs=2,
+    )
     assert files(tmp_path) == {"not_finite_best_accuracy.pth", "not_finite_last.pth"}
-    assert "the weights are not finite: saved as not_finite_last.pth, to be looked at" in caplog.text
+    assert "not_finite_last.pth" in caplog.text
+    caplog.clear()
     run(tmp_path, CheckpointHook(), resume="auto", max_epochs=1)
-    assert f"nothing good to resume from in {tmp_path}: starting anew" in caplog.text
+    assert logged(caplog, str(tmp_path))
 
 
-def test_a_run_that_begins_among_the_checkpoints_of_another_says_so(tmp_path, caplog):
+def test_a_new_run_among_the_checkpoints_of_another_is_reported(tmp_path, caplog):
     for resume in (None, "auto"):
         run(tmp_path, CheckpointHook(), max_epochs=1, resume=resume)
-    assert "earlier run" not in caplog.text
+    assert not logged(caplog)
     run(tmp_path, CheckpointHook(), max_epochs=2)
-    assert f"{tmp_path} has checkpoints of an earlier run, the newest is epoch_1.pth (iteration 2)" in caplog.text
-    assert caplog.text.count("earlier run") == 1
-    assert "starting anew" not in caplog.text
+    (warning,) = logged(caplog)
+    assert "epoch_1.pth" in warning.getMessage()
 
 
 def test_a_file_is_named_by_the_iteration_that_it_holds(tmp_path):

@@ -1,26 +1,34 @@
-"""Weights are copied beside training only where nothing but the optimizer can change them meanwhile."""
+"""Checkpoints that are written while training continues."""
 
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 import torch
 from torch import nn
 
 from hookline import Runner
-from hookline.checkpoint import Snapshot, diff
+from hookline.checkpoint import CheckpointStore, FileSystem, diff
+from hookline.checkpoint.writer import BackgroundWriter
 from hookline.engine import BaseHook
-from hookline.hooks import AmpOptimizerHook, CheckpointHook, EMAHook, GradientCumulativeOptimizerHook, LambdaHook, OptimizerHook
+from hookline.hooks import (
+    CheckpointHook,
+    GradientCumulativeOptimizerHook,
+    LambdaHook,
+    OptimizerHook,
+)
 from tests.helpers import batches
+from tests.waiting import LIMIT_S, wait_until
 
 CLOCKS = ("meta.time", "events.time", "events.data_time")
 
 
-def shrink(model) -> None:
+def shrink(model: nn.Module) -> None:
+    """Change weights without a trace in torch's version counters."""
     for parameter in model.parameters():
-        parameter.data.mul_(0.9)  # of which torch keeps no record
+        parameter.data.mul_(0.9)
+        parameter.detach().numpy()[:] *= 0.9
 
 
 class ClipBefore(BaseHook):
@@ -36,24 +44,25 @@ class ShrinkAfter(BaseHook):
 
 
 class ShrinkAtTheEnd(BaseHook):
-    priority = "LOWEST"  # at after_train it comes first
+    priority = "LOWEST"  # runs first at after_train
 
     def after_train(self, model):
         shrink(model)
 
 
-class NoisyOptimizer(OptimizerHook):
+class ShrinkingOptimizer(OptimizerHook):
     def _backward(self, loss):
         shrink(self.runner.model)
         super()._backward(loss)
 
 
-class Follower(nn.Module):
-    """A model with a part that follows the rest, as a momentum encoder does."""
+class MomentumEncoder(nn.Module):
+    """A model with a part that follows the rest in the forward pass."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.net, self.slow = nn.Linear(6, 3), nn.Linear(6, 3).requires_grad_(False)
+        self.net = nn.Linear(6, 3)
+        self.slow = nn.Linear(6, 3).requires_grad_(False)
 
     def forward(self, inputs):
         for slow, fast in zip(self.slow.parameters(), self.net.parameters(), strict=True):
@@ -61,36 +70,62 @@ class Follower(nn.Module):
         return self.net(inputs)
 
 
-class OwnStep(nn.Linear):
-    """A model that clips its own weights, as the critics of some GANs do."""
+class ShrinkingForward(nn.Linear):
+    """A model that changes its weights in the forward pass, through `.data` and NumPy."""
+
+    def forward(self, inputs):
+        shrink(self)
+        return super().forward(inputs)
+
+
+class ShrinkingStep(nn.Linear):
+    """A model with its own training step that changes the weights, as critics of GANs do."""
 
     def train_step(self, batch):
         shrink(self)
         return {"loss": nn.functional.cross_entropy(self(batch[0]), batch[1])}
 
 
-def run(folder, *hooks, async_save=True, model=None) -> Runner:
+def make_runner(folder, *hooks, async_save=True, model=None, **saving) -> Runner:
     torch.manual_seed(0)
     model = nn.Linear(6, 3) if model is None else model()
-    saves = CheckpointHook(interval=2, by_epoch=False, max_keep_ckpts=-1, async_save=async_save)
-    runner = Runner(
-        model, train_loader=batches(5), val_loader=batches(1), optimizer=torch.optim.AdamW(model.parameters()), work_dir=folder,
-        loss_fn=nn.CrossEntropyLoss(), max_epochs=2, hooks=[*hooks, saves], drop_hooks=["LoggerHook"],
-    )  # fmt: skip
-    return runner.train()
+    options = {"interval": 2, "by_epoch": False, "max_keep_ckpts": -1, **saving}
+    return Runner(
+        model,
+        train_loader=batches(5),
+        val_loader=batches(1),
+        optimizer=torch.optim.AdamW(model.parameters()),
+        work_dir=folder,
+        loss_fn=nn.CrossEntropyLoss(),
+        max_epochs=2,
+        hooks=[*hooks, CheckpointHook(async_save=async_save, **options)],
+        drop_hooks=["LoggerHook"],
+    )
 
 
 @pytest.fixture
-def slow_copy(monkeypatch):
-    """The thread that copies and writes gets to it only after a few iterations."""
-    complete = Snapshot.complete
+def late_write(monkeypatch):
+    """Write each file as late as possible: when training waits for it."""
+    submit = BackgroundWriter.submit
+    wait = BackgroundWriter.wait
+    training_waits = threading.Event()
 
-    def later(self):
-        if threading.current_thread() is not threading.main_thread():
-            time.sleep(0.03)
-        complete(self)
+    def submit_late(self, job):
+        def write_late():
+            training_waits.wait(LIMIT_S)
+            job()
 
-    monkeypatch.setattr(Snapshot, "complete", later)
+        wait(self)
+        training_waits.clear()
+        submit(self, write_late)
+
+    def wait_for_file(self):
+        if self._thread is not None:
+            training_waits.set()
+        wait(self)
+
+    monkeypatch.setattr(BackgroundWriter, "submit", submit_late)
+    monkeypatch.setattr(BackgroundWriter, "wait", wait_for_file)
 
 
 @pytest.mark.parametrize(
@@ -99,49 +134,86 @@ def slow_copy(monkeypatch):
         (lambda: [ClipBefore()], None),
         (lambda: [LambdaHook(after_forward=lambda model: shrink(model))], None),
         (lambda: [ShrinkAfter(), GradientCumulativeOptimizerHook(cumulative_iters=2)], None),
-        (lambda: [NoisyOptimizer()], None),
+        (lambda: [ShrinkingOptimizer()], None),
         (lambda: [ShrinkAtTheEnd()], None),
-        (list, Follower),
-        (list, lambda: OwnStep(6, 3)),
+        (list, MomentumEncoder),
+        (list, lambda: ShrinkingForward(6, 3)),
+        (list, lambda: ShrinkingStep(6, 3)),
     ],
-    ids=["before the iteration", "a function", "accumulation", "optimizer", "at the end", "in the forward", "in a step of its own"],
+    ids=[
+        "before the iteration",
+        "after the forward",
+        "with accumulation",
+        "in the optimizer hook",
+        "at the end",
+        "in a momentum encoder",
+        "in the forward",
+        "in the training step",
+    ],
 )
-def test_whoever_changes_weights_the_files_are_those_of_a_run_that_waits(tmp_path, slow_copy, hooks, model):
-    kept = [run(tmp_path / name, *hooks(), async_save=name == "beside", model=model).store for name in ("beside", "waiting")]
-    names = [[entry.names for entry in store.entries()] for store in kept]
-    assert names[0] == names[1]
-    assert len(names[0]) > 3
-    for name, *_ in names[0]:
-        one, two = (store.load(name) for store in kept)
-        assert [text for text in diff(one, two) if not text.startswith(CLOCKS)] == []
+def test_background_saves_equal_those_of_a_run_that_waits(tmp_path, late_write, hooks, model):
+    stores = []
+    for async_save in (True, False):
+        folder = tmp_path / f"async_{async_save}"
+        make_runner(folder, *hooks(), async_save=async_save, model=model).train()
+        stores.append(CheckpointStore(folder))
+    beside, waiting = stores
+    names = [entry.names for entry in beside.entries()]
+    assert names == [entry.names for entry in waiting.entries()]
+    assert len(names) > 3
+    for name, *_ in names:
+        differences = diff(beside.load(name), waiting.load(name))
+        assert [text for text in differences if not text.startswith(CLOCKS)] == []
 
 
-def delayed(monkeypatch, folder, *hooks) -> set[bool]:
-    """Whether saves left tensors to be copied later."""
-    seen, take = set(), Snapshot.take
+class Gate(FileSystem):
+    """A disk whose writes of the background thread block while the gate is closed."""
 
-    def note(self, checkpoint, later=()):
-        later = list(later)
-        seen.add(bool(later))
-        return take(self, checkpoint, later)
+    def __init__(self) -> None:
+        self.is_open = threading.Event()
 
-    monkeypatch.setattr(Snapshot, "take", note)
-    run(folder, *hooks)
-    return seen
+    def write(self, descriptor, data):
+        if threading.current_thread() is not threading.main_thread():
+            self.is_open.wait(LIMIT_S)
+        return super().write(descriptor, data)
 
 
-def test_with_hooks_of_ours_alone_the_copy_is_made_beside_training(tmp_path, monkeypatch):
-    ours = [{"type": name} for name in ("GradientFlowHook", "CheckInvalidLossHook", "HistogramHook", "RollbackHook", "EarlyStoppingHook")]
-    assert delayed(monkeypatch, tmp_path, AmpOptimizerHook(), EMAHook(), {"type": "hookline.verify.BatchTraceHook"}, *ours) == {True}
+class SlowDisk(BaseHook):
+    """Makes the first save wait for iteration `until`, and records the files at that moment."""
+
+    priority = "HIGHEST"
+
+    def __init__(self, until: int) -> None:
+        self.until = until
+        self.saved: list[int] = []
+        self.gate = Gate()
+
+    def before_train_iter(self, runner):
+        if runner.iter == 0:
+            runner.checkpointer.store._fs = self.gate
+        if runner.iter == self.until:
+            self.saved = [entry.step for entry in runner.checkpointer.store.entries()]
+            self.gate.is_open.set()
 
 
-def test_a_hook_that_comes_after_the_step_does_not_make_training_wait(tmp_path, monkeypatch):
-    class Watch(BaseHook):
-        def after_backward(self, runner): ...  # there we have waited for the copy already
+def test_training_continues_while_the_disk_is_slow(tmp_path):
+    disk = SlowDisk(until=8)
+    make_runner(tmp_path, disk, interval=5).train()
+    assert disk.saved == []  # iterations 6 to 8 ran before the save of iteration 5 was done
+    steps = [entry.step for entry in CheckpointStore(tmp_path).entries()]
+    assert 5 in steps
+    assert 10 in steps
 
-        def after_train_iter(self, runner): ...
 
-        def after_epoch(self, runner): ...
-
-    assert delayed(monkeypatch, tmp_path, Watch()) == {True}
-    assert delayed(monkeypatch, tmp_path / "clip", ClipBefore()) == {False}
+def test_the_next_save_waits_for_the_slow_disk(tmp_path):
+    disk = SlowDisk(until=1_000_000)
+    runner = make_runner(tmp_path, disk, interval=5)
+    training = threading.Thread(target=runner.train)
+    training.start()
+    wait_until(lambda: runner.iter == 10, "iteration 10")
+    assert CheckpointStore(tmp_path).entries() == []
+    disk.gate.is_open.set()
+    training.join()
+    steps = [entry.step for entry in CheckpointStore(tmp_path).entries()]
+    assert steps[0] == 5
+    assert steps[-1] == 10

@@ -1,4 +1,4 @@
-"""Samplers are told which epoch begins, however deep they lie."""
+"""Samplers get the epoch, however deep they are nested."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hookline.hooks import DistSamplerSeedHook
 from tests.helpers import batches, make_runner
 
 
-def test_a_distributed_sampler_shuffles_anew_in_each_epoch_also_inside_a_batch_sampler(tmp_path):
+def test_a_distributed_sampler_shuffles_in_each_epoch_also_inside_a_batch_sampler(tmp_path):
     dataset = TensorDataset(*batches(1, size=32)[0])
     for deep in (False, True):
         sampler = DistributedSampler(dataset, num_replicas=2, rank=0, shuffle=True)
@@ -16,7 +16,9 @@ def test_a_distributed_sampler_shuffles_anew_in_each_epoch_also_inside_a_batch_s
             loader = DataLoader(dataset, batch_sampler=BatchSampler(sampler, 4, False))
         else:
             loader = DataLoader(dataset, sampler=sampler, batch_size=4)
-        make_runner(tmp_path / str(deep), DistSamplerSeedHook(), train_loader=loader, max_epochs=3).train()
+        make_runner(
+            tmp_path / str(deep), DistSamplerSeedHook(), train_loader=loader, max_epochs=3
+        ).train()
         assert sampler.epoch == 2
 
 

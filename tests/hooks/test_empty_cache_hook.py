@@ -11,7 +11,12 @@ from tests.helpers import batches, make_runner
 
 @pytest.mark.parametrize(
     "options, calls",
-    [({}, 2), ({"before_epoch": True}, 4), ({"after_epoch": False}, 0), ({"after_epoch": False, "after_iter": True}, 2 * (4 + 3))],
+    [
+        ({}, 2),
+        ({"before_epoch": True}, 4),
+        ({"after_epoch": False}, 0),
+        ({"after_epoch": False, "after_iter": True}, 2 * (4 + 3)),
+    ],
 )
 def test_the_cache_is_emptied_when_that_is_wanted(tmp_path, monkeypatch, options, calls):
     made = []

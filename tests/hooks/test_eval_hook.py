@@ -15,6 +15,7 @@ from hookline.errors import ConfigError, HooklineError
 from hookline.hooks import CheckpointHook, DistEvalHook, EvalHook, StopAtHook, build_hook
 from hookline.metrics import build_metrics
 from tests.helpers import Tracer, batches, make_runner, small_model
+from tests.problems import logged, raises_problem
 
 
 class Notes(BaseHook):
@@ -53,7 +54,7 @@ def test_validation_comes_at_its_interval_from_the_start_on(tmp_path, options, i
 
 
 @pytest.mark.parametrize("start, looked", [(2, True), (3, True), (4, False), (0, False)])
-def test_a_resumed_run_is_looked_at_before_it_goes_on_and_nothing_follows_from_it(tmp_path, start, looked):
+def test_a_resumed_run_is_validated_for_display_only_before_it_continues(tmp_path, start, looked):
     def run(folder, *more, **parts):
         return train(folder, EvalHook(start=start), CheckpointHook(save_best=False), *more, **parts)
 
@@ -77,7 +78,13 @@ def test_its_own_loader_takes_the_place_of_the_runners(tmp_path):
 def test_several_loaders_give_metrics_with_their_names(tmp_path):
     loaders = {"clean": batches(2, seed=5), "noisy": batches(3, seed=6)}
     tracer = Tracer()
-    runner, _ = train(tmp_path, EvalHook(loaders, metric="noisy/loss"), CheckpointHook(save_best=False), tracer, max_epochs=1)
+    runner, _ = train(
+        tmp_path,
+        EvalHook(loaders, metric="noisy/loss"),
+        CheckpointHook(save_best=False),
+        tracer,
+        max_epochs=1,
+    )
     assert list(runner.metrics) == ["clean/accuracy", "clean/loss", "noisy/accuracy", "noisy/loss"]
     assert runner.metrics["val_clean_accuracy"] == runner.metrics["clean/accuracy"]
     assert tracer.log.count("before_val_epoch") == 1
@@ -90,7 +97,14 @@ def test_several_loaders_give_metrics_with_their_names(tmp_path):
 
 
 def test_a_loader_may_come_from_a_config(tmp_path):
-    hook = build_hook({"type": "EvalHook", "dataloader": {"some": {"dataset": {"type": "digits", "split": "val"}, "batch_size": 64}}})
+    hook = build_hook(
+        {
+            "type": "EvalHook",
+            "dataloader": {
+                "some": {"dataset": {"type": "digits", "split": "val"}, "batch_size": 64}
+            },
+        }
+    )
     assert next(iter(hook.dataloader["some"]))[0].shape[0] == 64
 
 
@@ -102,42 +116,33 @@ def test_one_look_up_serves_all_names_of_a_metric(tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"metric": "acuracy"}, {"save_best": "acuracy"}])
-def test_a_wrong_name_is_found_before_training_and_lists_what_there_is(tmp_path, options):
-    with pytest.raises(ConfigError, match=r"no metric 'acuracy' is measured; there is accuracy, val_loss; did you mean 'accuracy'\?"):
+def test_a_misspelled_metric_is_found_before_training(tmp_path, options):
+    with raises_problem(component="EvalHook", parameter="metric", nearest="accuracy"):
         train(tmp_path, EvalHook(**options))
     parts = {"val_loader": batches(1), "metrics": build_metrics(["accuracy"])}
-    with pytest.raises(ConfigError, match=r"CheckpointHook: no metric 'nonsense' is measured; there is accuracy, val_loss"):
+    with raises_problem(component="CheckpointHook", nearest=None):
         make_runner(tmp_path, EvalHook(), CheckpointHook(best_metric="nonsense"), **parts).train()
 
 
-def test_a_metric_that_a_hook_might_have_added_and_did_not_is_told_after_the_first_validation(tmp_path, caplog):
+def test_a_metric_that_no_hook_has_added_is_reported_after_the_first_validation(tmp_path, caplog):
     train(tmp_path, EvalHook(), CheckpointHook(best_metric="nonsense"))
-    assert [message for message in caplog.messages if "nonsense" in message] == [
-        "CheckpointHook: the validation gave no metric 'nonsense'; known: accuracy, val_loss"
-    ]
+    assert len(logged(caplog, "CheckpointHook", "'nonsense'")) == 1
 
 
-def test_a_default_that_is_not_measured_gives_way_to_what_is_which_is_said_where_there_was_a_choice(tmp_path, caplog):
+def test_a_default_metric_that_is_not_measured_is_replaced_and_a_choice_is_logged(tmp_path, caplog):
     caplog.set_level("INFO", "hookline")
     runner, notes = train(tmp_path / "loss", EvalHook(), CheckpointHook(), metrics=())
     lowest = min(metrics["val_loss"] for metrics in notes.metrics)
     assert runner.best["val_loss"]["value"] == lowest
     assert (tmp_path / "loss" / "best_val_loss.pth").exists()
-    assert "the best" not in caplog.text
+    assert not logged(caplog, "best", level="INFO")
     train(tmp_path / "f1", EvalHook(), CheckpointHook(), metrics=("f1",))
     assert (tmp_path / "f1" / "best_f1.pth").exists()
-    assert caplog.text.count("the one with") == caplog.text.count("EvalHook: the best result is the one with the highest f1") == 1
-
-
-def test_a_metric_that_was_asked_for_and_is_not_measured_is_told(tmp_path, caplog):
-    caplog.set_level("INFO", "hookline")
-    train(tmp_path, build_hook({"type": "EvalHook", "metric": "accuracy"}), CheckpointHook(best_metric="accuracy"), metrics=())
-    assert caplog.text.count("EvalHook: accuracy is not measured, the best result is the one with the lowest val_loss") == 1
-    assert caplog.text.count("CheckpointHook: accuracy is not measured, the best checkpoint is the one with the best val_loss") == 1
+    assert len(logged(caplog, "best", "f1", level="INFO")) == 1
 
 
 class Scripted:
-    """A metric of one's own, with a number for each epoch."""
+    """A custom metric with a number for each epoch."""
 
     def __init__(self, *values, higher_is_better=None):
         self.values, self.higher_is_better = iter(values), higher_is_better
@@ -153,7 +158,14 @@ class Scripted:
 def best_of(tmp_path, *hooks, values=(1.0, 0.5, 2.0, 1.5), **options):
     """The epoch of the best checkpoint of a run that measures these values."""
     fake = Scripted(*values, **options)
-    runner = make_runner(tmp_path, *hooks, metrics={"fake": fake}, val_loader=batches(1), train_loader=batches(1), max_epochs=4)
+    runner = make_runner(
+        tmp_path,
+        *hooks,
+        metrics={"fake": fake},
+        val_loader=batches(1),
+        train_loader=batches(1),
+        max_epochs=4,
+    )
     runner.train()
     assert list(runner.best) == ["fake"]
     return load_checkpoint(tmp_path / "best_fake.pth")["meta"]["epoch"]
@@ -166,30 +178,27 @@ def best_of(tmp_path, *hooks, values=(1.0, 0.5, 2.0, 1.5), **options):
         ({"rule": "less"}, {}, 2),
         ({"rule": "less"}, {"rule": "less"}, 2),
         ({}, {"less_keys": ["fake"]}, 2),
-        ({}, {"rule": "greater"}, 3),
     ],
 )
-def test_what_one_hook_is_told_of_which_way_is_better_holds_for_all(tmp_path, caplog, evaluate, save, epoch):
+def test_the_rule_of_one_hook_holds_for_all(tmp_path, caplog, evaluate, save, epoch):
     assert best_of(tmp_path, EvalHook(**evaluate), CheckpointHook(**save)) == epoch
-    assert not [message for message in caplog.messages if "better" in message]
+    assert not logged(caplog, "'fake'")
 
 
-def test_rules_that_contradict_each_other_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match="EvalHook: the rule for 'fake' is 'greater' here and 'less' in CheckpointHook"):
-        best_of(tmp_path, EvalHook(rule="greater"), CheckpointHook(rule="less"))
+def test_rules_that_contradict_each_other_are_rejected(tmp_path):
+    with raises_problem(component="EvalHook", parameter="rule"):
+        best_of(tmp_path, CheckpointHook(greater_keys=["fake"]), EvalHook(rule="less"))
 
 
-def test_where_nothing_tells_which_way_is_better_that_is_said_once(tmp_path, caplog):
+def test_an_unknown_direction_is_reported_once(tmp_path, caplog):
     assert best_of(tmp_path, EvalHook(), CheckpointHook()) == 3
-    assert [message for message in caplog.messages if "better" in message] == [
-        "nothing tells whether more or less 'fake' is better: the highest is taken for the best; set 'rule' of EvalHook"
-    ]
+    assert len(logged(caplog, "'fake'", "rule")) == 1
 
 
 @pytest.mark.parametrize("higher, epoch", [(True, 3), (False, 2)])
-def test_a_metric_may_tell_itself_which_way_is_better(tmp_path, caplog, higher, epoch):
+def test_a_metric_may_declare_its_direction(tmp_path, caplog, higher, epoch):
     assert best_of(tmp_path, EvalHook(), CheckpointHook(), higher_is_better=higher) == epoch
-    assert not [message for message in caplog.messages if "better" in message]
+    assert not logged(caplog, "'fake'")
 
 
 def test_the_metric_that_a_validation_is_judged_by_judges_the_checkpoints_too(tmp_path):
@@ -208,9 +217,13 @@ def test_of_several_sets_a_hook_knows_which_one_it_is_in(tmp_path):
     assert seen == ["calm", "storm", "storm"]
 
 
-@pytest.mark.parametrize("options", [{"metric": "auto"}, {"save_best": "auto"}, {"save_best": "acc"}])
+@pytest.mark.parametrize(
+    "options", [{"metric": "auto"}, {"save_best": "auto"}, {"save_best": "acc"}]
+)
 def test_auto_is_the_first_metric(tmp_path, options):
-    runner, notes = train(tmp_path, EvalHook(**options), CheckpointHook(save_best=False), metrics=("accuracy", "f1"))
+    runner, notes = train(
+        tmp_path, EvalHook(**options), CheckpointHook(save_best=False), metrics=("accuracy", "f1")
+    )
     ((name, best),) = runner.best.items()
     assert name in ("accuracy", "acc")
     assert best["value"] == max(metrics["accuracy"] for metrics in notes.metrics)
@@ -256,7 +269,9 @@ def test_a_test_function_replaces_the_pass_over_the_data(tmp_path):
 
     loader = batches(1)
     tracer = Tracer()
-    runner, notes = train(tmp_path, EvalHook(loader, test_fn=test_fn, metric="quality"), tracer, max_epochs=3)
+    runner, notes = train(
+        tmp_path, EvalHook(loader, test_fn=test_fn, metric="quality"), tracer, max_epochs=3
+    )
     assert [training for training, _ in calls] == [False] * 3
     assert all(given is loader for _, given in calls)
     assert notes.metrics[-1] == {"quality": 0.5, "accuracy": 0.3}
@@ -265,9 +280,9 @@ def test_a_test_function_replaces_the_pass_over_the_data(tmp_path):
 
 
 def test_a_test_function_must_give_metrics(tmp_path):
-    with pytest.raises(HooklineError, match="must give metrics by name, got list"):
+    with pytest.raises(HooklineError, match="list"):
         train(tmp_path, EvalHook(test_fn=lambda model, loader: [1, 2]))
-    with pytest.raises(ConfigError, match="test_fn must be a function"):
+    with pytest.raises(ConfigError, match="test_fn"):
         build_hook({"type": "EvalHook", "test_fn": "mine"})
 
 
@@ -299,7 +314,11 @@ def test_a_data_set_that_can_judges_the_predictions_itself(tmp_path):
 
 
 def test_a_test_functions_predictions_are_judged_by_the_data_set(tmp_path):
-    runner, _ = train(tmp_path, EvalHook(judging_loader(), test_fn=lambda model, loader: [torch.ones(3)] * 4), max_epochs=1)
+    runner, _ = train(
+        tmp_path,
+        EvalHook(judging_loader(), test_fn=lambda model, loader: [torch.ones(3)] * 4),
+        max_epochs=1,
+    )
     assert runner.metrics == {"mean": 1.0}
 
 
@@ -309,7 +328,9 @@ def test_an_efficient_test_keeps_no_predictions(tmp_path):
     class Count(BaseHook):
         def after_val_iter(self, runner):
             gc.collect()
-            kept = [obj for obj in gc.get_objects() if type(obj) is torch.Tensor and obj.shape == (3,)]
+            kept = [
+                obj for obj in gc.get_objects() if type(obj) is torch.Tensor and obj.shape == (3,)
+            ]
             alive.append(len(kept))
 
     loader = judging_loader()
@@ -335,7 +356,10 @@ def test_the_distributed_one_takes_the_place_of_the_default_one(tmp_path):
     assert [hook.name for hook in runner.hooks if isinstance(hook, EvalHook)] == ["DistEvalHook"]
 
 
-@pytest.mark.parametrize("wrong, message", [({"interval": 0}, "interval"), ({"dataloader": 3}, "dataloader"), ({"rule": "most"}, "rule")])
-def test_wrong_parameters_are_refused(wrong, message):
+@pytest.mark.parametrize(
+    "wrong, message",
+    [({"interval": 0}, "interval"), ({"dataloader": 3}, "dataloader"), ({"rule": "most"}, "rule")],
+)
+def test_wrong_parameters_are_rejected(wrong, message):
     with pytest.raises(ConfigError, match=message):
         build_hook({"type": "EvalHook", **wrong})

@@ -1,4 +1,4 @@
-"""FeatureMapHook: what is drawn, when, and that training does not notice."""
+"""FeatureMapHook: which outputs are drawn and when, without effect on training."""
 
 from __future__ import annotations
 
@@ -11,53 +11,67 @@ from PIL import Image
 from torch import nn
 
 from hookline.engine import BaseHook
+from hookline.errors import ConfigError
 from hookline.hooks import FeatureMapHook
-from hookline.visual import as_maps, mosaic
-from hookline.visual.colours import heat_colours
-from hookline.visual.heat_maps import TITLE
+from hookline.visual.colors import heat_colors
+from hookline.visual.heat_maps import MIN_WIDTH, TITLE_HEIGHT, as_maps, make_mosaic
 from tests.helpers import make_runner
+from tests.visual.picture_parts import Records
 
 
 def images(count=4, size=5, seed=0):
     generator = torch.Generator().manual_seed(seed)
-    return [(torch.randn(size, 1, 8, 8, generator=generator), torch.randint(3, (size,), generator=generator)) for _ in range(count)]
+    return [
+        (
+            torch.randn(size, 1, 8, 8, generator=generator),
+            torch.randint(3, (size,), generator=generator),
+        )
+        for _ in range(count)
+    ]
 
 
 def conv_model():
     torch.manual_seed(0)
-    features = [nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Conv2d(4, 6, 3), nn.ReLU(inplace=True), nn.Dropout(0.5)]
-    return nn.Sequential(nn.Sequential(*features), nn.Conv2d(6, 8, 3), nn.Conv2d(8, 20, 1), nn.Flatten(), nn.Linear(20 * 4, 3))
-
-
-class Records(BaseHook):
-    """Collects what is put into the events."""
-
-    def __init__(self):
-        self.records = []
-
-    def before_run(self, runner):
-        runner.events.listeners.append(self)
-
-    def write(self, record):
-        self.records.append(record)
+    features = [
+        nn.Conv2d(1, 4, 3),
+        nn.BatchNorm2d(4),
+        nn.ReLU(inplace=True),
+        nn.Conv2d(4, 6, 3),
+        nn.ReLU(inplace=True),
+        nn.Dropout(0.5),
+    ]
+    return nn.Sequential(
+        nn.Sequential(*features),
+        nn.Conv2d(6, 8, 3),
+        nn.Conv2d(8, 20, 1),
+        nn.Flatten(),
+        nn.Linear(20 * 4, 3),
+    )
 
 
 def run(tmp_path, *hooks, **parts):
     records = Records()
-    runner = make_runner(tmp_path, *hooks, records, model=parts.pop("model", None) or conv_model(), train_loader=images(), **parts)
+    runner = make_runner(
+        tmp_path,
+        *hooks,
+        records,
+        model=parts.pop("model", None) or conv_model(),
+        train_loader=images(),
+        **parts,
+    )
     runner.train()
     return runner, records.records
 
 
 def shown(record):
-    """The pixels below the title, without the margins."""
-    pixels = record.value[TITLE:]
+    """Return the pixels below the title, without the margins."""
+    pixels = record.value[TITLE_HEIGHT:]
     inside = np.flatnonzero((pixels != 255).any((0, 2)))
     return pixels[:, inside[0] : inside[-1] + 1]
 
 
 def expected(maps):
-    return heat_colours(mosaic(np.asarray(maps)))
+    return heat_colors(make_mosaic(np.asarray(maps)))
 
 
 def test_the_last_three_convolutions_are_drawn_when_due(tmp_path):
@@ -65,14 +79,23 @@ def test_the_last_three_convolutions_are_drawn_when_due(tmp_path):
     assert [(record.iter, record.name) for record in records] == [
         (step, f"FeatureMapHook/{layer}") for step in (0, 3, 6) for layer in ("0.3", "1", "2")
     ]
-    files = sorted(str(path.relative_to(tmp_path / "visualizations")) for path in tmp_path.rglob("*.png"))
-    assert files == [f"FeatureMapHook/{layer}/step_{step:06d}.png" for layer in ("0.3", "1", "2") for step in (0, 3, 6)]
-    assert Image.open(tmp_path / "visualizations/FeatureMapHook/1/step_000003.png").width == 240
+    files = sorted(
+        str(path.relative_to(tmp_path / "visualizations")) for path in tmp_path.rglob("*.png")
+    )
+    assert files == [
+        f"FeatureMapHook/{layer}/step_{step:06d}.png"
+        for layer in ("0.3", "1", "2")
+        for step in (0, 3, 6)
+    ]
+    assert (
+        Image.open(tmp_path / "visualizations/FeatureMapHook/1/step_000003.png").width == MIN_WIDTH
+    )
 
 
 def test_a_run_with_pictures_ends_bit_identical_to_one_without(tmp_path):
     def final(*hooks):
-        random.seed(1), np.random.seed(1)
+        random.seed(1)
+        np.random.seed(1)
         model = conv_model()
         torch.manual_seed(2)
         modes = []
@@ -84,31 +107,35 @@ def test_a_run_with_pictures_ends_bit_identical_to_one_without(tmp_path):
         run(tmp_path, *hooks, Modes(), model=model, max_epochs=3)
         return model.state_dict(), (random.random(), np.random.rand(), torch.rand(1).item()), modes
 
-    plain, drawn = final(), final(FeatureMapHook(frequency=1))
+    plain = final()
+    drawn = final(FeatureMapHook(frequency=1))
     assert all(torch.equal(plain[0][key], drawn[0][key]) for key in plain[0])
     assert plain[1:] == drawn[1:]
 
 
-def test_layers_are_listened_to_only_in_iterations_that_are_due(tmp_path):
-    listening = []
+def test_forward_hooks_are_registered_only_in_iterations_that_are_due(tmp_path):
+    registered = []
 
-    class Watched(nn.Sequential):
+    class CountsForwardHooks(nn.Sequential):
         def forward(self, inputs):
-            listening.append(len(self[1]._forward_hooks))
+            registered.append(len(self[1]._forward_hooks))
             return super().forward(inputs)
 
-    run(tmp_path, FeatureMapHook(frequency=3), model=Watched(*conv_model()))
-    assert listening == [1, 0, 0, 1, 0, 0, 1, 0]
+    run(tmp_path, FeatureMapHook(frequency=3), model=CountsForwardHooks(*conv_model()))
+    assert registered == [1, 0, 0, 1, 0, 0, 1, 0]
 
 
 def test_the_picture_is_the_output_of_the_layer_for_the_chosen_sample(tmp_path):
     model = conv_model()
     first_batch = images()[0][0]
-    output = model[0][0](first_batch).detach()  # what comes after it works in place
-    _, records = run(tmp_path, FeatureMapHook(layers=["0.0"], sample_batch_idx=2, max_features=3), model=model)
+    output = model[0][0](first_batch).detach()  # the next layers work in place
+    _, records = run(
+        tmp_path, FeatureMapHook(layers=["0.0"], sample_batch_idx=2, max_features=3), model=model
+    )
     (record,) = records
     assert (record.kind, record.name, record.iter) == ("image", "FeatureMapHook/0.0", 0)
-    assert np.abs(shown(record).astype(int) - expected(output[2, :3])).max() <= 3  # a convolution in other company rounds otherwise
+    # A convolution rounds differently with another number of threads.
+    assert np.abs(shown(record).astype(int) - expected(output[2, :3])).max() <= 3
 
 
 def test_a_sample_beyond_the_batch_is_the_last_one(tmp_path):
@@ -124,20 +151,23 @@ def test_at_most_max_features_channels_are_drawn(tmp_path):
     assert shown(all_of_them[0]).shape == expected(torch.zeros(20, 2, 2)).shape
 
 
-def test_layers_are_named_with_wildcards_and_need_not_be_convolutions(tmp_path):
+def test_layers_are_selected_with_wildcards_and_need_not_be_convolutions(tmp_path):
     _, records = run(tmp_path, FeatureMapHook(layers=["0.[03]", "4"]))
     assert [record.name.rpartition("/")[2] for record in records] == ["0.0", "0.3", "4"]
     assert shown(records[2]).shape == expected(as_maps(np.zeros(3), 16)).shape
 
 
-def test_a_layer_that_is_not_there_is_an_error_before_the_first_batch(tmp_path):
+def test_a_missing_layer_is_an_error_before_the_first_batch(tmp_path):
     model = nn.Sequential()
     model.features, model.head = nn.Conv2d(1, 1, 8), nn.Flatten()
-    with pytest.raises(ValueError, match=r"no layer is named 'featurs'; did you mean 'features'\?"):
+    with pytest.raises(ConfigError) as caught:
         run(tmp_path, FeatureMapHook(layers=["featurs"]), model=model)
+    assert (caught.value.component, caught.value.parameter) == ("FeatureMapHook", "layers")
+    assert caught.value.value == "featurs"
+    assert caught.value.suggestion.nearest == "features"
 
 
-def test_a_model_without_convolutions_is_told_once(tmp_path, caplog):
+def test_a_model_without_convolutions_is_reported_once(tmp_path, caplog):
     model = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
     runner, records = run(tmp_path, FeatureMapHook(frequency=1), model=model)
     assert runner.iter == 8
@@ -145,7 +175,7 @@ def test_a_model_without_convolutions_is_told_once(tmp_path, caplog):
     assert len([message for message in caplog.messages if "no convolutions" in message]) == 1
 
 
-def test_layers_that_cannot_be_drawn_are_told_once(tmp_path, caplog):
+def test_layers_without_output_are_reported_once(tmp_path, caplog):
     class Unused(nn.Module):
         def __init__(self):
             super().__init__()
@@ -155,7 +185,10 @@ def test_layers_that_cannot_be_drawn_are_told_once(tmp_path, caplog):
             return self.head(inputs.flatten(1))
 
     run(tmp_path, FeatureMapHook(frequency=1), model=Unused())
-    assert len([message for message in caplog.messages if "no layer put out anything" in message]) == 1
+    assert (
+        len([message for message in caplog.messages if "no layer returned an output" in message])
+        == 1
+    )
 
 
 def test_a_failing_forward_leaves_no_forward_hook_behind(tmp_path):
@@ -170,12 +203,18 @@ def test_a_failing_forward_leaves_no_forward_hook_behind(tmp_path):
     assert not any(module._forward_hooks for module in model.modules())
 
 
-def test_two_of_them_keep_their_pictures_apart(tmp_path):
+def test_two_instances_save_their_pictures_in_separate_folders(tmp_path):
     run(tmp_path, FeatureMapHook(layers=["1"]), FeatureMapHook(layers=["1"], sample_batch_idx=1))
-    assert {path.parent.parent.name for path in tmp_path.rglob("*.png")} == {"FeatureMapHook", "FeatureMapHook_2"}
+    assert {path.parent.parent.name for path in tmp_path.rglob("*.png")} == {
+        "FeatureMapHook",
+        "FeatureMapHook_2",
+    }
 
 
-@pytest.mark.parametrize("wrong", [{"frequency": 0}, {"max_features": 0}, {"sample_batch_idx": -1}])
-def test_impossible_parameters_are_refused(wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        FeatureMapHook(**wrong)
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("frequency", 0), ("max_features", 0), ("sample_batch_idx", -1)]
+)
+def test_a_wrong_parameter_is_rejected(parameter, value):
+    with pytest.raises(ConfigError) as caught:
+        FeatureMapHook(**{parameter: value})
+    assert (caught.value.parameter, caught.value.value) == (parameter, value)

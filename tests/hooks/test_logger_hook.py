@@ -1,4 +1,4 @@
-"""What a run says: rows in log.jsonl, lines for people, and nothing left behind."""
+"""The log of a run: rows in log.jsonl, lines on the console, and no handlers left behind."""
 
 from __future__ import annotations
 
@@ -13,24 +13,46 @@ from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.hooks import LoggerHook
 from tests.helpers import batches
+from tests.problems import raises_problem
 
 
 def run(folder, *hooks, **parts) -> Runner:
     torch.manual_seed(0)
     model = nn.Linear(6, 3)
-    parts = {"max_epochs": 2, "train_loader": batches(7), "val_loader": batches(1), "metrics": ["accuracy"], **parts}
+    parts = {
+        "max_epochs": 2,
+        "train_loader": batches(7),
+        "val_loader": batches(1),
+        "metrics": ["accuracy"],
+        **parts,
+    }
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    runner = Runner(model, optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), work_dir=folder, hooks=hooks, **parts)
+    runner = Runner(
+        model,
+        optimizer=optimizer,
+        loss_fn=nn.CrossEntropyLoss(),
+        work_dir=folder,
+        hooks=hooks,
+        **parts,
+    )
     runner.train()
     return runner
 
 
 def rows(folder, mode="train"):
-    return [row for line in (folder / "log.jsonl").read_text().splitlines() if (row := json.loads(line))["mode"] == mode]
+    return [
+        row
+        for line in (folder / "log.jsonl").read_text().splitlines()
+        if (row := json.loads(line))["mode"] == mode
+    ]
 
 
 def without_clocks(row):
-    return {key: value for key, value in row.items() if "time" not in key and key not in ("eta", "system/memory_mb")}
+    return {
+        key: value
+        for key, value in row.items()
+        if "time" not in key and key not in ("eta", "system/memory_mb")
+    }
 
 
 @pytest.mark.parametrize(
@@ -70,15 +92,25 @@ def test_validation_is_filed_under_its_epoch_or_its_iteration(tmp_path, by_epoch
     assert all({"accuracy", "val_loss"} <= set(row) for row in rows(tmp_path, "val"))
 
 
-@pytest.mark.parametrize("length, epoch", [({"max_epochs": 2}, 2), ({"max_iters": 10}, 2), ({"max_iters": 7}, 1)])
-def test_an_evaluation_after_training_is_filed_under_the_epoch_that_the_weights_are_of(tmp_path, caplog, length, epoch):
+@pytest.mark.parametrize(
+    "length, epoch", [({"max_epochs": 2}, 2), ({"max_iters": 10}, 2), ({"max_iters": 7}, 1)]
+)
+def test_an_evaluation_after_training_is_filed_under_the_epoch_that_the_weights_are_of(
+    tmp_path, caplog, length, epoch
+):
     caplog.set_level("INFO", "hookline")
     runner = run(tmp_path, **{"max_epochs": None, "test_loader": batches(1), **length})
     runner.test()
     runner.validate()
     (test,), last = rows(tmp_path, "test"), rows(tmp_path, "val")[-1]
-    assert (test["iter"], test["epoch"], test["step"]) == (last["iter"], last["epoch"], last["step"]) == (runner.iter, epoch, epoch)
-    assert [message.split("  ")[1] for message in caplog.messages if message.startswith("test")] == [f"epoch {epoch}"]
+    assert (
+        (test["iter"], test["epoch"], test["step"])
+        == (last["iter"], last["epoch"], last["step"])
+        == (runner.iter, epoch, epoch)
+    )
+    assert [
+        message.split("  ")[1] for message in caplog.messages if message.startswith("test")
+    ] == [f"epoch {epoch}"]
 
 
 def test_hooks_see_an_evaluation_after_training_in_the_epoch_that_its_own_was_in(tmp_path):
@@ -96,7 +128,9 @@ def test_hooks_see_an_evaluation_after_training_in_the_epoch_that_its_own_was_in
 
 @pytest.mark.parametrize("priority", ["HIGHEST", "NORMAL", "LOWEST"])
 @pytest.mark.parametrize("order", ["nested", "flat"])
-def test_what_a_hook_records_in_a_validation_is_on_its_line_and_nowhere_else(tmp_path, priority, order):
+def test_what_a_hook_records_in_a_validation_is_on_its_line_and_nowhere_else(
+    tmp_path, priority, order
+):
     class Judge(BaseHook):
         def after_val_iter(self, runner):
             runner.events.put_scalar("hardest", torch.tensor(float(runner.batch_idx)))
@@ -108,7 +142,9 @@ def test_what_a_hook_records_in_a_validation_is_on_its_line_and_nowhere_else(tmp
     judge = Judge()
     judge.priority = priority
     runner = run(tmp_path, judge, hook_order=order, val_loader=batches(3), max_epochs=3)
-    told = [(row["epoch"], row["worst"], row["hardest"], row["wisdom"]) for row in rows(tmp_path, "val")]
+    told = [
+        (row["epoch"], row["worst"], row["hardest"], row["wisdom"]) for row in rows(tmp_path, "val")
+    ]
     assert told == [(1, 1.0, 1.0, 7.0), (2, 2.0, 1.0, 7.0), (3, 3.0, 1.0, 7.0)]
     assert [row["iter"] for row in rows(tmp_path)] == [7, 14, 21]
     assert not any("worst" in row or "hardest" in row for row in rows(tmp_path))
@@ -116,7 +152,9 @@ def test_what_a_hook_records_in_a_validation_is_on_its_line_and_nowhere_else(tmp
 
 
 def test_a_model_that_was_never_trained_is_evaluated_in_epoch_0(tmp_path):
-    runner = Runner(nn.Linear(6, 3), test_loader=batches(1), loss_fn=nn.CrossEntropyLoss(), work_dir=tmp_path)
+    runner = Runner(
+        nn.Linear(6, 3), test_loader=batches(1), loss_fn=nn.CrossEntropyLoss(), work_dir=tmp_path
+    )
     runner.test()
     assert [(row["iter"], row["epoch"]) for row in rows(tmp_path, "test")] == [(0, 0)]
 
@@ -133,7 +171,8 @@ def test_after_a_resume_there_are_no_double_points(tmp_path):
     run(tmp_path, LoggerHook(interval=2), resume="auto")
     straight = run(tmp_path / "straight", LoggerHook(interval=2))
     kept, expected = (
-        [without_clocks(row) for mode in ("train", "val") for row in rows(folder, mode)] for folder in (tmp_path, straight.work_dir)
+        [without_clocks(row) for mode in ("train", "val") for row in rows(folder, mode)]
+        for folder in (tmp_path, straight.work_dir)
     )
     assert kept == expected
 
@@ -150,8 +189,10 @@ def test_what_is_recorded_last_is_not_lost(tmp_path):
 def test_lines_go_to_the_users_own_logging_if_there_is_one(tmp_path, caplog, capsys):
     with caplog.at_level(logging.INFO, logger="hookline"):
         run(tmp_path, LoggerHook(interval=7))
-    assert [message for message in caplog.messages if message.startswith("train  epoch 1/2  7/7  loss ")]
-    assert "stopped: reached max_epochs=2" in caplog.text
+    assert [
+        message for message in caplog.messages if message.startswith("train  epoch 1/2  7/7  loss ")
+    ]
+    assert "max_epochs=2" in caplog.text
     assert capsys.readouterr().out == ""
 
 
@@ -197,7 +238,11 @@ def test_means_over_other_spans_are_reported_under_names_of_ones_choice(tmp_path
         def after_forward(self, loss):
             losses.append(loss.item())
 
-    means = {"loss_epoch": {"of": "loss", "over": "epoch"}, "loss_run": {"of": "loss", "over": "global"}, "loss": {"of": "loss", "over": 2}}
+    means = {
+        "loss_epoch": {"of": "loss", "over": "epoch"},
+        "loss_run": {"of": "loss", "over": "global"},
+        "loss": {"of": "loss", "over": 2},
+    }
     run(tmp_path, LoggerHook(interval=7, means=means), Collect())
     last = rows(tmp_path)[-1]
     assert last["loss_epoch"] == pytest.approx(sum(losses[7:]) / 7)
@@ -206,15 +251,15 @@ def test_means_over_other_spans_are_reported_under_names_of_ones_choice(tmp_path
 
 
 @pytest.mark.parametrize(
-    "mean, told",
+    "mean, path, nearest",
     [
-        ({"off": "loss", "over": 3}, "did you mean 'of'"),
-        ({"of": "loss"}, "needs 'of'"),
-        ({"of": "loss", "over": "epochs"}, "'over' must be"),
+        ({"off": "loss", "over": 3}, ("means", "x", "off"), "of"),
+        ({"of": "loss"}, ("means", "x"), None),
+        ({"of": "loss", "over": "epochs"}, ("means", "x", "over"), None),
     ],
 )
-def test_a_mean_that_makes_no_sense_is_refused_at_once(mean, told):
-    with pytest.raises(ValueError, match=rf"LoggerHook: means\.x: .*{told}"):
+def test_a_wrong_mean_is_rejected_at_once(mean, path, nearest):
+    with raises_problem(component="LoggerHook", parameter="means", path=path, nearest=nearest):
         LoggerHook(means={"x": mean})
 
 
@@ -225,7 +270,14 @@ def test_an_interval_longer_than_what_is_kept_by_default_still_gives_its_whole_m
         def after_forward(self, loss):
             losses.append(loss.item())
 
-    run(tmp_path, LoggerHook(interval=300), Collect(), train_loader=batches(300, size=1), max_epochs=1, val_loader=None)
+    run(
+        tmp_path,
+        LoggerHook(interval=300),
+        Collect(),
+        train_loader=batches(300, size=1),
+        max_epochs=1,
+        val_loader=None,
+    )
     assert rows(tmp_path)[0]["loss"] == pytest.approx(sum(losses) / 300)
 
 
@@ -237,7 +289,9 @@ def test_single_numbers_that_a_models_own_step_returns_are_reported_too(tmp_path
 
     model = Detector(6, 3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    Runner(model, train_loader=batches(4), optimizer=optimizer, max_epochs=1, work_dir=tmp_path).train()
+    Runner(
+        model, train_loader=batches(4), optimizer=optimizer, max_epochs=1, work_dir=tmp_path
+    ).train()
     (row,) = rows(tmp_path)
     assert row["loss_boxes"] == pytest.approx(row["loss"] / 2)
     assert row["images"] == 8
@@ -247,7 +301,10 @@ def test_single_numbers_that_a_models_own_step_returns_are_reported_too(tmp_path
 @pytest.mark.parametrize("order", ["nested", "flat"])
 def test_several_hooks_that_report_count_each_loss_once_and_add_no_rows(tmp_path, order):
     alone = run(tmp_path / "alone", LoggerHook(interval=3), hook_order=order)
-    others = [{"type": "PeriodicWriterHook", "writers": ["csv"], "period": 2}, {"type": "PeriodicWriterHook", "writers": [], "period": 1}]
+    others = [
+        {"type": "PeriodicWriterHook", "writers": ["csv"], "period": 2},
+        {"type": "PeriodicWriterHook", "writers": [], "period": 1},
+    ]
     both = run(tmp_path / "both", LoggerHook(interval=3), *others, hook_order=order)
     one, two = ([without_clocks(row) for row in rows(runner.work_dir)] for runner in (alone, both))
     assert one == two
@@ -255,10 +312,22 @@ def test_several_hooks_that_report_count_each_loss_once_and_add_no_rows(tmp_path
 
 
 def test_log_files_are_copied_when_the_run_is_over(tmp_path):
-    hook = {"type": "TextLoggerHook", "interval": 7, "out_dir": str(tmp_path / "kept"), "out_suffix": [".log.json", ".log"]}
+    hook = {
+        "type": "TextLoggerHook",
+        "interval": 7,
+        "out_dir": str(tmp_path / "kept"),
+        "out_suffix": [".log.json", ".log"],
+    }
     runner = run(tmp_path / "work", hook)
-    assert {path.name for path in (tmp_path / "kept" / "work").iterdir()} == {"log.jsonl", "hookline.log"}
-    assert (tmp_path / "kept" / "work" / "log.jsonl").read_text() == (tmp_path / "work" / "log.jsonl").read_text()
-    assert [type(hook).__name__ for hook in runner.hooks if isinstance(hook, LoggerHook)] == ["TextLoggerHook"]
+    assert {path.name for path in (tmp_path / "kept" / "work").iterdir()} == {
+        "log.jsonl",
+        "hookline.log",
+    }
+    assert (tmp_path / "kept" / "work" / "log.jsonl").read_text() == (
+        tmp_path / "work" / "log.jsonl"
+    ).read_text()
+    assert [type(hook).__name__ for hook in runner.hooks if isinstance(hook, LoggerHook)] == [
+        "TextLoggerHook"
+    ]
     run(tmp_path / "other", {**hook, "out_suffix": ".log"})
     assert {path.name for path in (tmp_path / "kept" / "other").iterdir()} == {"hookline.log"}

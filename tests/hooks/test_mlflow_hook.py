@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-import time
 from pathlib import Path
 
 import pytest
 
 from hookline.engine import BaseHook
 from tests.events.parts import BreakAt, PutEverything, image_run
+from tests.problems import logged
+from tests.waiting import wait_until
 
 mlflow = pytest.importorskip("mlflow")
 pytestmark = pytest.mark.slow
@@ -32,7 +33,11 @@ def test_the_server_answers_with_metrics_parameters_and_artifacts(mlflow_server,
     assert mlflow_server.steps(run, "train/loss") == [5, 10, 15, 20]
     assert mlflow_server.steps(run, "val/accuracy") == [10, 20]
     assert run.data.metrics["val/accuracy"] == pytest.approx(runner.metrics["accuracy"])
-    assert (run.data.params["optimizer.lr"], run.data.params["extra"], run.data.params["password"]) == ("0.1", "7", "***")
+    assert (
+        run.data.params["optimizer.lr"],
+        run.data.params["extra"],
+        run.data.params["password"],
+    ) == ("0.1", "7", "***")
     assert mlflow_server.artifacts(run) >= {
         "config.yaml",
         "text/model.txt",
@@ -44,11 +49,17 @@ def test_the_server_answers_with_metrics_parameters_and_artifacts(mlflow_server,
         "checkpoints/last.pth",
         "checkpoints/best_accuracy.pth",
     }
-    stored = mlflow_server.client().download_artifacts(run.info.run_id, "checkpoints/last.pth", str(tmp_path))
-    assert Path(stored).read_bytes() == (runner.store.directory / "last.pth").read_bytes()
+    stored = mlflow_server.client().download_artifacts(
+        run.info.run_id, "checkpoints/last.pth", str(tmp_path)
+    )
+    assert (
+        Path(stored).read_bytes() == (runner.checkpointer.store.directory / "last.pth").read_bytes()
+    )
 
 
-def test_a_run_that_fails_is_marked_and_a_resumed_one_goes_on_in_the_same_run(mlflow_server, tmp_path):
+def test_a_run_that_fails_is_marked_and_a_resumed_one_continues_in_the_same_run(
+    mlflow_server, tmp_path
+):
     hook = {"type": "MLflowHook", "tracking_uri": mlflow_server.uri, "interval": 5}
     failed = None
 
@@ -68,27 +79,29 @@ def test_a_run_that_fails_is_marked_and_a_resumed_one_goes_on_in_the_same_run(ml
     assert mlflow_server.steps(again, "train/loss") == [5, 10, 15, 20]
 
 
-def test_the_server_is_stopped_in_the_middle_of_a_run_and_nothing_is_lost(mlflow_server, tmp_path, caplog):
+def test_the_server_is_stopped_in_the_middle_of_a_run_and_nothing_is_lost(
+    mlflow_server, tmp_path, caplog
+):
     class StopServer(BaseHook):
         def after_train_iter(self, runner):
             if runner.iter == 11:
-                wait_for(lambda: delivered(runner) == [10])
+                wait_until(lambda: delivered(runner) == [10], "delivery of the first validation")
                 mlflow_server.stop()
 
     def delivered(runner):
         try:
-            return mlflow_server.steps(mlflow_server.run_of(runner.hook("MLflowHook")), "val/accuracy")
+            return mlflow_server.steps(
+                mlflow_server.run_of(runner.hook("MLflowHook")), "val/accuracy"
+            )
         except ValueError:  # no such run yet
             return []
 
     hook = {"type": "MLflowHook", "tracking_uri": mlflow_server.uri, "interval": 5}
     with caplog.at_level(logging.WARNING, logger="hookline"):
-        started = time.monotonic()
         first = image_run(tmp_path / "run", hook, StopServer(), epochs=2)
     assert first.iter == 20
-    assert time.monotonic() - started < 120
-    assert "MLflowHook fails" in caplog.text
-    assert "were not delivered, reports of iterations 15 to 20 among them" in caplog.text
+    assert logged(caplog, "MLflowHook")
+    assert logged(caplog, "iterations 15 to 20")
     assert (tmp_path / "run" / "MLflowHook.undelivered.jsonl").exists()
     mlflow_server.start()
     again = image_run(tmp_path / "run", hook, epochs=3, resume="auto")
@@ -98,10 +111,3 @@ def test_the_server_is_stopped_in_the_middle_of_a_run_and_nothing_is_lost(mlflow
     assert mlflow_server.steps(run, "val/accuracy") == [10, 20, 30]
     assert run.info.status == "FINISHED"
     assert not (tmp_path / "run" / "MLflowHook.undelivered.jsonl").exists()
-
-
-def wait_for(condition, seconds: float = 30.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

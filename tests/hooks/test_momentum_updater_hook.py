@@ -1,4 +1,4 @@
-"""Momentum policies, against tables made without them."""
+"""Momentum policies, compared with tables computed without them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.hooks.schedule_tables import EPOCHS, ITERS, LENGTH, MOMENTA, by_itera
 
 
 class Momenta(BaseHook):
-    """Notes the momentum with which each step is made."""
+    """Record the momentum of each optimizer step."""
 
     def __init__(self) -> None:
         self.seen: list[float] = []
@@ -28,18 +28,30 @@ def momenta_of(tmp_path, kind, hook) -> list[float]:
         "SGD": lambda: torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9),
         "Adam": lambda: torch.optim.Adam(model.parameters(), lr=0.001, betas=(0.9, 0.99)),
     }[kind]()
-    make_runner(tmp_path, hook, momenta, model=model, optimizer=optimizer, train_loader=batches(LENGTH), max_epochs=EPOCHS).train()
+    make_runner(
+        tmp_path,
+        hook,
+        momenta,
+        model=model,
+        optimizer=optimizer,
+        train_loader=batches(LENGTH),
+        max_epochs=EPOCHS,
+    ).train()
     if kind == "Adam":
         assert optimizer.param_groups[0]["betas"][1] == 0.99
     return momenta.seen
 
 
 @pytest.mark.parametrize("by_epoch", [True, False], ids=["by_epoch", "by_iteration"])
-@pytest.mark.parametrize(("warmup", "length"), [(None, 0), ("constant", 5), ("linear", 5), ("exp", 7)])
+@pytest.mark.parametrize(
+    ("warmup", "length"), [(None, 0), ("constant", 5), ("linear", 5), ("exp", 7)]
+)
 @pytest.mark.parametrize("name", MOMENTA)
 def test_each_policy_gives_the_momenta_of_its_table(tmp_path, name, warmup, length, by_epoch):
     policy, parameters, table = MOMENTA[name]
-    options = {} if warmup is None else {"warmup": warmup, "warmup_iters": length, "warmup_ratio": 0.95}
+    options = (
+        {} if warmup is None else {"warmup": warmup, "warmup_iters": length, "warmup_ratio": 0.95}
+    )
     hook = {"type": f"{policy}MomentumUpdaterHook", "by_epoch": by_epoch, **parameters, **options}
     expected = warmed(by_iteration(table, by_epoch), warmup, length, 0.95, divide=True)
     got = momenta_of(tmp_path, "SGD", hook)
@@ -52,13 +64,22 @@ def test_adams_first_beta_is_its_momentum(tmp_path):
     assert got == [0.9] * 12 + [0.45] * 12
 
 
-def test_an_optimizer_without_momentum_and_a_second_policy_are_refused(tmp_path):
+def test_an_optimizer_without_momentum_is_refused(tmp_path):
     model = small_model()
-    runner = make_runner(
-        tmp_path, {"type": "StepMomentumUpdaterHook", "step": 1}, model=model, optimizer=torch.optim.Adagrad(model.parameters())
-    )
-    with pytest.raises(ConfigError, match="neither 'momentum' nor 'betas'"):
+    hook = {"type": "StepMomentumUpdaterHook", "step": 1}
+    optimizer = torch.optim.Adagrad(model.parameters())
+    runner = make_runner(tmp_path, hook, model=model, optimizer=optimizer)
+    with pytest.raises(ConfigError, match="neither 'momentum' nor 'betas'") as caught:
         runner.train()
+    assert caught.value.component == "StepMomentumUpdaterHook"
+
+
+def test_a_second_momentum_policy_is_refused(tmp_path):
     two = [{"type": "StepMomentumUpdaterHook", "step": 1}, {"type": "OneCycleMomentumUpdaterHook"}]
-    with pytest.raises(ConfigError, match="both set the momentum"):
+    with pytest.raises(ConfigError, match="OneCycleMomentumUpdaterHook sets the momentum"):
         make_runner(tmp_path, *two).train()
+
+
+def test_a_momentum_policy_and_a_learning_rate_policy_go_together(tmp_path):
+    momentum = {"type": "StepMomentumUpdaterHook", "step": 1}
+    make_runner(tmp_path, momentum, {"type": "StepLrUpdaterHook", "step": 1}).train()

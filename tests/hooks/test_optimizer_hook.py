@@ -22,6 +22,7 @@ from hookline.hooks import (
 )
 from hookline.optim.fp16 import auto_fp16
 from tests.helpers import batches, make_runner, small_model
+from tests.problems import logged
 
 OWNERS = [
     OptimizerHook,
@@ -34,7 +35,10 @@ OWNERS = [
 
 def data(samples: int) -> TensorDataset:
     generator = torch.Generator().manual_seed(0)
-    return TensorDataset(torch.randn(samples, 6, generator=generator), torch.randint(3, (samples,), generator=generator))
+    return TensorDataset(
+        torch.randn(samples, 6, generator=generator),
+        torch.randint(3, (samples,), generator=generator),
+    )
 
 
 def weights(runner) -> torch.Tensor:
@@ -50,7 +54,9 @@ class Count(BaseHook):
 
     def after_backward(self, runner):
         self.backwards += 1
-        self.norms.append(float(torch.nn.utils.get_total_norm([p.grad for p in runner.model.parameters()])))
+        self.norms.append(
+            float(torch.nn.utils.get_total_norm([p.grad for p in runner.model.parameters()]))
+        )
 
     def after_optimizer_step(self):
         self.steps += 1
@@ -73,8 +79,8 @@ class Half(nn.Module):
 
 
 @pytest.mark.parametrize(("one", "other"), [*combinations(OWNERS, 2)])
-def test_two_owners_are_refused_by_name(tmp_path, one, other):
-    with pytest.raises(RegistrationError, match=f"{other.__name__} and {one.__name__} both own 'optimize'"):
+def test_two_owners_are_rejected_by_name(tmp_path, one, other):
+    with pytest.raises(RegistrationError, match=f"{other.__name__}.*{one.__name__}"):
         make_runner(tmp_path, one(), other())
 
 
@@ -82,7 +88,12 @@ def test_two_owners_are_refused_by_name(tmp_path, one, other):
 def test_an_owner_takes_the_place_of_the_default_one(tmp_path, owner):
     model = small_model()
     runner = Runner(
-        model, train_loader=batches(1), optimizer=torch.optim.SGD(model.parameters()), hooks=[owner()], max_epochs=1, work_dir=tmp_path
+        model,
+        train_loader=batches(1),
+        optimizer=torch.optim.SGD(model.parameters()),
+        hooks=[owner()],
+        max_epochs=1,
+        work_dir=tmp_path,
     )
     assert [type(hook) for hook in runner.hooks if hook.site_method("optimize")] == [owner]
 
@@ -102,7 +113,13 @@ def test_gradients_are_clipped_by_norm_and_the_norm_before_is_recorded(tmp_path,
 
     norms: list[float] = []
     count = Count()
-    runner = make_runner(tmp_path, OptimizerHook(grad_clip={"max_norm": 0.01, "norm_type": norm_type}), Check(), count, max_iters=2)
+    runner = make_runner(
+        tmp_path,
+        OptimizerHook(grad_clip={"max_norm": 0.01, "norm_type": norm_type}),
+        Check(),
+        count,
+        max_iters=2,
+    )
     runner.train()
     assert norms == pytest.approx([0.01, 0.01], rel=1e-3)
     assert runner.events.latest()["grad_norm"] > 0.01
@@ -116,33 +133,47 @@ def test_gradients_are_clipped_by_value_and_the_norm_before_is_recorded(tmp_path
     class Check(BaseHook):
         def before_run(self, runner):
             runner.optimizer.register_step_pre_hook(
-                lambda optimizer, *_: seen.append(max(float(p.grad.abs().max()) for p in runner.model.parameters()))
+                lambda optimizer, *_: seen.append(
+                    max(float(p.grad.abs().max()) for p in runner.model.parameters())
+                )
             )
 
     count = Count()
-    runner = make_runner(tmp_path, OptimizerHook(grad_clip={"clip_value": 0.003}), Check(), count, max_iters=1)
+    runner = make_runner(
+        tmp_path, OptimizerHook(grad_clip={"clip_value": 0.003}), Check(), count, max_iters=1
+    )
     runner.train()
     assert seen == [pytest.approx(0.003)]
     assert runner.events.latest()["grad_norm"] == pytest.approx(count.norms[0], rel=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("hook", "message"),
+    ("hook", "words"),
     [
-        ({"type": "OptimizerHook", "grad_clip": {"max_nrom": 1}}, "grad_clip has no 'max_nrom'; did you mean 'max_norm'?"),
-        ({"type": "OptimizerHook", "grad_clip": {"norm_type": 2}}, "grad_clip needs either 'max_norm' or 'clip_value'"),
-        ({"type": "OptimizerHook", "grad_clip": {"max_norm": 1, "clip_value": 1}}, "grad_clip needs either"),
-        ({"type": "AmpOptimizerHook", "grad_clip": {"max_norm": -1}}, "max_norm of grad_clip must be a number above 0, got -1"),
-        ({"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 0}, "cumulative_iters must be at least 1"),
-        ({"type": "Fp16OptimizerHook", "loss_scale": "dynamik"}, "loss_scale must be a number, 'dynamic' or a mapping"),
-        ({"type": "Fp16OptimizerHook", "loss_scale": 0.0}, "loss_scale must be above 0"),
-        ({"type": "Fp16OptimizerHook", "loss_scale": {"init_scael": 3}}, "loss_scale has no 'init_scael'; did you mean 'init_scale'?"),
-        ({"type": "AmpOptimizerHook", "dtype": "float8"}, "'dtype' must be one of 'bfloat16', 'float16'"),
+        ({"type": "OptimizerHook", "grad_clip": {"max_nrom": 1}}, "'max_nrom'.*'max_norm'"),
+        ({"type": "OptimizerHook", "grad_clip": {"norm_type": 2}}, "grad_clip.*'max_norm'"),
+        (
+            {"type": "OptimizerHook", "grad_clip": {"max_norm": 1, "clip_value": 1}},
+            "grad_clip.*'clip_value'",
+        ),
+        ({"type": "AmpOptimizerHook", "grad_clip": {"max_norm": -1}}, "max_norm.*-1"),
+        (
+            {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 0},
+            "cumulative_iters",
+        ),
+        ({"type": "Fp16OptimizerHook", "loss_scale": "dynamik"}, "loss_scale"),
+        ({"type": "Fp16OptimizerHook", "loss_scale": 0.0}, "loss_scale"),
+        (
+            {"type": "Fp16OptimizerHook", "loss_scale": {"init_scael": 3}},
+            "'init_scael'.*'init_scale'",
+        ),
+        ({"type": "AmpOptimizerHook", "dtype": "float8"}, "'dtype'"),
     ],
 )
-def test_mistakes_are_told_when_the_hook_is_built(hook, message):
-    with pytest.raises(ConfigError, match=message):
+def test_wrong_parameters_are_rejected_when_the_hook_is_built(hook, words):
+    with pytest.raises(ConfigError, match=words) as error:
         HOOKS.build(hook)
+    assert error.value.component == hook["type"]
 
 
 # Anomalous parameters
@@ -172,13 +203,17 @@ def test_parameters_outside_the_graph_and_those_without_gradient_are_named_once(
     with caplog.at_level(logging.ERROR, "hookline"):
         make_runner(tmp_path, OptimizerHook(detect_anomalous_params=True), model=Odd()).train()
     outside, without = [record.getMessage() for record in caplog.records]
-    assert outside == "iteration 1: parameters outside the graph of the loss: idle.weight, idle.bias, lost.weight, lost.bias"
-    assert without == "iteration 1: parameters without a gradient: cut, idle.weight, idle.bias, lost.weight, lost.bias"
+    unused = "idle.weight, idle.bias, lost.weight, lost.bias"
+    assert outside.endswith(f": {unused}")
+    assert without.endswith(f": cut, {unused}")
 
 
 @pytest.mark.parametrize(
     "owner",
-    [GradientCumulativeOptimizerHook(cumulative_iters=2, detect_anomalous_params=True), AmpOptimizerHook(detect_anomalous_params=True)],
+    [
+        GradientCumulativeOptimizerHook(cumulative_iters=2, detect_anomalous_params=True),
+        AmpOptimizerHook(detect_anomalous_params=True),
+    ],
 )
 def test_every_owner_finds_anomalous_parameters_and_is_silent_without_any(tmp_path, caplog, owner):
     with caplog.at_level(logging.ERROR, "hookline"):
@@ -187,8 +222,13 @@ def test_every_owner_finds_anomalous_parameters_and_is_silent_without_any(tmp_pa
     model = nn.Sequential(nn.Linear(6, 3), nn.Identity())
     model[1].idle = nn.Parameter(torch.ones(1))
     with caplog.at_level(logging.ERROR, "hookline"):
-        make_runner(tmp_path, type(owner)(detect_anomalous_params=True), model=model, train_loader=batches(1)).train()
-    assert "outside the graph of the loss: 1.idle" in caplog.text
+        make_runner(
+            tmp_path,
+            type(owner)(detect_anomalous_params=True),
+            model=model,
+            train_loader=batches(1),
+        ).train()
+    assert logged(caplog, "1.idle", level="ERROR")
 
 
 # Accumulation
@@ -196,9 +236,13 @@ def test_every_owner_finds_anomalous_parameters_and_is_silent_without_any(tmp_pa
 
 @pytest.mark.parametrize("samples", [64, 80, 77, 3, 33])
 @pytest.mark.parametrize("clip", [None, {"max_norm": 0.05}])
-def test_four_batches_of_8_are_one_of_32_also_when_the_epoch_does_not_divide(tmp_path, samples, clip):
+def test_four_batches_of_8_are_one_of_32_also_when_the_epoch_does_not_divide(
+    tmp_path, samples, clip
+):
     def run(size, hook):
-        return make_runner(tmp_path, hook, train_loader=DataLoader(data(samples), size), max_epochs=3).train()
+        return make_runner(
+            tmp_path, hook, train_loader=DataLoader(data(samples), size), max_epochs=3
+        ).train()
 
     large = run(32, OptimizerHook(grad_clip=clip))
     small = run(8, GradientCumulativeOptimizerHook(cumulative_iters=4, grad_clip=clip))
@@ -208,7 +252,7 @@ def test_four_batches_of_8_are_one_of_32_also_when_the_epoch_does_not_divide(tmp
     assert small.iter == 3 * -(-samples // 8)
 
 
-def test_the_model_may_say_how_many_samples_a_batch_has_and_else_the_batch_tells(tmp_path):
+def test_the_number_of_samples_comes_from_the_model_or_else_from_the_batch(tmp_path):
     def run(size, hook, counted):
         model = small_model()
 
@@ -227,7 +271,12 @@ def test_the_model_may_say_how_many_samples_a_batch_has_and_else_the_batch_tells
 
 
 def test_the_end_of_the_run_and_of_a_loader_without_length_complete_a_group(tmp_path):
-    cut = make_runner(tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), train_loader=batches(10), max_iters=6).train()
+    cut = make_runner(
+        tmp_path,
+        GradientCumulativeOptimizerHook(cumulative_iters=4),
+        train_loader=batches(10),
+        max_iters=6,
+    ).train()
     assert (cut.optimizer_steps, cut.accumulating) == (2, False)
 
     class NoLength:
@@ -235,8 +284,15 @@ def test_the_end_of_the_run_and_of_a_loader_without_length_complete_a_group(tmp_
             return iter(batches(6))
 
     count = Count()
-    endless = make_runner(tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), count, train_loader=NoLength()).train()
-    known = make_runner(tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), train_loader=batches(6)).train()
+    endless = make_runner(
+        tmp_path,
+        GradientCumulativeOptimizerHook(cumulative_iters=4),
+        count,
+        train_loader=NoLength(),
+    ).train()
+    known = make_runner(
+        tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), train_loader=batches(6)
+    ).train()
     assert endless.optimizer_steps == known.optimizer_steps == count.steps == 4
     assert torch.equal(weights(endless), weights(known))
 
@@ -249,14 +305,21 @@ def test_hooks_see_complete_gradients_only_and_the_loss_as_it_was(tmp_path):
     losses: list[float] = []
     count, large = Count(), Count()
     make_runner(
-        tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), count, Losses(), train_loader=batches(8), max_epochs=1
+        tmp_path,
+        GradientCumulativeOptimizerHook(cumulative_iters=4),
+        count,
+        Losses(),
+        train_loader=batches(8),
+        max_epochs=1,
     ).train()
     assert (count.backwards, count.steps, len(losses)) == (2, 2, 8)
     first = [batches(8)[index] for index in range(4)]
     joined = [(torch.cat([x for x, _ in first]), torch.cat([y for _, y in first]))]
     make_runner(tmp_path, large, train_loader=joined, max_epochs=1).train()
     assert count.norms[0] == pytest.approx(large.norms[0], rel=1e-5)
-    assert losses[0] == pytest.approx(nn.functional.cross_entropy(small_model()(first[0][0]), first[0][1]).item())
+    assert losses[0] == pytest.approx(
+        nn.functional.cross_entropy(small_model()(first[0][0]), first[0][1]).item()
+    )
 
 
 def test_a_save_asked_for_amid_a_group_waits_for_its_step(tmp_path):
@@ -265,9 +328,16 @@ def test_a_save_asked_for_amid_a_group_waits_for_its_step(tmp_path):
     class Ask(BaseHook):
         def after_train_iter(self, runner):
             if runner.iter + 1 == 2:
-                runner.request_save(write=lambda checkpoint: saved.append(checkpoint["meta"]["iter"]))
+                runner.request_save(
+                    write=lambda checkpoint: saved.append(checkpoint["meta"]["iter"])
+                )
 
-    make_runner(tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), Ask(), train_loader=batches(8)).train()
+    make_runner(
+        tmp_path,
+        GradientCumulativeOptimizerHook(cumulative_iters=4),
+        Ask(),
+        train_loader=batches(8),
+    ).train()
     assert saved == [4]
 
 
@@ -280,15 +350,24 @@ def test_gradients_are_synchronised_once_in_a_group(tmp_path):
         future.set_result(bucket.buffer())
         return future
 
-    torch.distributed.init_process_group("gloo", store=torch.distributed.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1)
+    torch.distributed.init_process_group(
+        "gloo", store=torch.distributed.FileStore(str(tmp_path / "store"), 1), rank=0, world_size=1
+    )
     try:
         model = nn.parallel.DistributedDataParallel(small_model())
         model.register_comm_hook(None, watch)
-        runner = make_runner(tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), model=model, train_loader=batches(10))
+        runner = make_runner(
+            tmp_path,
+            GradientCumulativeOptimizerHook(cumulative_iters=4),
+            model=model,
+            train_loader=batches(10),
+        )
         runner.train()
     finally:
         torch.distributed.destroy_process_group()
-    alone = make_runner(tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), train_loader=batches(10)).train()
+    alone = make_runner(
+        tmp_path, GradientCumulativeOptimizerHook(cumulative_iters=4), train_loader=batches(10)
+    ).train()
     assert len(synchronised) == runner.optimizer_steps == 6
     assert torch.equal(weights(runner), weights(alone))
 
@@ -323,18 +402,29 @@ def test_the_scaler_leaves_a_step_with_infinite_gradients_out_and_recovers(tmp_p
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=fused)
     groups = getattr(hook, "cumulative_iters", 1)
     runner = make_runner(
-        tmp_path, hook, count, Spike(2 * groups), model=model, optimizer=optimizer, train_loader=batches(6 * groups), max_epochs=1
+        tmp_path,
+        hook,
+        count,
+        Spike(2 * groups),
+        model=model,
+        optimizer=optimizer,
+        train_loader=batches(6 * groups),
+        max_epochs=1,
     )
     runner.train()
     assert torch.isfinite(weights(runner)).all()
-    assert not torch.equal(weights(runner), torch.cat([p.detach().flatten() for p in Half().parameters()]))
+    assert not torch.equal(
+        weights(runner), torch.cat([p.detach().flatten() for p in Half().parameters()])
+    )
     assert (runner.optimizer_steps, count.steps, count.backwards) == (5, 5, 6)
     assert runner.events.latest()["skipped_steps"] == 1
     scale = hook._scaler.get_scale()
     if hook.loss_scale == "dynamic":
         assert scale == 65536 / 2
     else:
-        assert scale == 512 if hook.loss_scale == 512 else scale == 1024  # halved, and doubled again after three good steps
+        assert (
+            scale == 512 if hook.loss_scale == 512 else scale == 1024
+        )  # halved, and doubled again after three good steps
 
 
 def test_the_scale_does_not_change_the_weights(tmp_path):
@@ -343,15 +433,24 @@ def test_the_scale_does_not_change_the_weights(tmp_path):
     runner = make_runner(tmp_path, Fp16OptimizerHook(loss_scale=512.0), model=scaled).train()
     assert scaled.types[0] is torch.bfloat16  # what autocast takes on a CPU
     assert torch.allclose(weights(plain), weights(runner), atol=2e-3)
-    accumulated = make_runner(tmp_path, GradientCumulativeFp16OptimizerHook(cumulative_iters=2), model=Half()).train()
-    large = [(torch.cat([a[0], b[0]]), torch.cat([a[1], b[1]])) for a, b in zip(batches()[::2], batches()[1::2], strict=True)]
-    assert torch.allclose(weights(accumulated), weights(make_runner(tmp_path, model=Half(), train_loader=large).train()), atol=2e-3)
+    accumulated = make_runner(
+        tmp_path, GradientCumulativeFp16OptimizerHook(cumulative_iters=2), model=Half()
+    ).train()
+    large = [
+        (torch.cat([a[0], b[0]]), torch.cat([a[1], b[1]]))
+        for a, b in zip(batches()[::2], batches()[1::2], strict=True)
+    ]
+    assert torch.allclose(
+        weights(accumulated),
+        weights(make_runner(tmp_path, model=Half(), train_loader=large).train()),
+        atol=2e-3,
+    )
 
 
-def test_fp16_without_a_decorated_method_says_that_nothing_is_gained(tmp_path, caplog):
+def test_fp16_without_a_decorated_method_is_reported(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, "hookline"):
         make_runner(tmp_path, Fp16OptimizerHook(), max_iters=1).train()
-    assert "no method has auto_fp16" in caplog.text
+    assert logged(caplog, "auto_fp16")
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
@@ -380,7 +479,14 @@ def test_amp_runs_the_step_of_any_model_in_half_precision_and_nothing_else(tmp_p
     types: set[torch.dtype] = set()
     torch.manual_seed(0)
     model = Typed(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
-    runner = make_runner(tmp_path, Look(), AmpOptimizerHook(dtype=dtype), {"type": "EvalHook"}, model=model, val_loader=batches(1))
+    runner = make_runner(
+        tmp_path,
+        Look(),
+        AmpOptimizerHook(dtype=dtype),
+        {"type": "EvalHook"},
+        model=model,
+        val_loader=batches(1),
+    )
     runner.train()
     assert types == {getattr(torch, dtype)}
     assert seen == {"before": False, "after": False, "val": False}
@@ -399,7 +505,9 @@ def test_a_forward_that_fails_under_amp_leaves_autocast(tmp_path):
 
 
 def test_amp_accumulates(tmp_path):
-    runner = make_runner(tmp_path, AmpOptimizerHook(cumulative_iters=3), train_loader=batches(7), max_epochs=1).train()
+    runner = make_runner(
+        tmp_path, AmpOptimizerHook(cumulative_iters=3), train_loader=batches(7), max_epochs=1
+    ).train()
     assert runner.optimizer_steps == 3
 
 
@@ -440,19 +548,24 @@ def test_stopped_amid_a_group_and_resumed_it_ends_bit_identical(tmp_path, owner,
     assert straight[1:] == resumed[1:]
 
 
-@pytest.mark.parametrize("owner", [OptimizerHook, lambda: GradientCumulativeOptimizerHook(cumulative_iters=2), Fp16OptimizerHook])
+@pytest.mark.parametrize(
+    "owner",
+    [OptimizerHook, lambda: GradientCumulativeOptimizerHook(cumulative_iters=2), Fp16OptimizerHook],
+)
 @pytest.mark.parametrize(("loss_fn", "what"), [
     (nn.CrossEntropyLoss(reduction="none"), "a tensor [8] (float32)"),
     (lambda predictions, targets: nn.functional.cross_entropy(predictions, targets).item(), "a float"),
     (lambda predictions, targets: nn.functional.cross_entropy(predictions, targets).detach(), "a tensor [] (float32) without grad"),
 ])  # fmt: skip
-def test_a_loss_without_a_way_back_is_described(tmp_path, owner, loss_fn, what):
-    with pytest.raises((RuntimeError, AttributeError, AssertionError, TypeError, ValueError)) as error:
+def test_a_loss_that_cannot_be_backpropagated_is_described(tmp_path, owner, loss_fn, what):
+    with pytest.raises(
+        (RuntimeError, AttributeError, AssertionError, TypeError, ValueError)
+    ) as error:
         make_runner(tmp_path, owner(), loss_fn=loss_fn).train()
-    assert error.value.__notes__[0] == f"hookline: the loss is {what}, and must be a tensor with one element that requires grad"
+    assert what in error.value.__notes__[0]
 
 
-def test_a_backward_that_fails_with_a_good_loss_is_left_to_speak_for_itself(tmp_path):
+def test_a_backward_that_fails_with_a_good_loss_gets_no_note_about_the_loss(tmp_path):
     class Fails(torch.autograd.Function):
         @staticmethod
         def forward(ctx, loss):
@@ -463,5 +576,8 @@ def test_a_backward_that_fails_with_a_good_loss_is_left_to_speak_for_itself(tmp_
             raise RuntimeError("no way")
 
     with pytest.raises(RuntimeError, match="no way") as error:
-        make_runner(tmp_path, loss_fn=lambda *both: Fails.apply(nn.functional.cross_entropy(*both))).train()
-    assert [note.partition(" (")[0] for note in error.value.__notes__] == ["hookline: raised in OptimizerHook at optimize"]
+        make_runner(
+            tmp_path, loss_fn=lambda *both: Fails.apply(nn.functional.cross_entropy(*both))
+        ).train()
+    (note,) = error.value.__notes__
+    assert "OptimizerHook at optimize" in note

@@ -13,6 +13,7 @@ from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.hooks import ProfilerHook
 from tests.helpers import batches, make_runner
+from tests.problems import logged, raises_problem
 
 SCHEDULE = {"wait": 1, "warmup": 1, "active": 3, "repeat": 1}
 
@@ -29,7 +30,9 @@ def events(path):
 
 
 def named(path):
-    return Counter(event["name"] for event in events(path) if event.get("cat") in ("user_annotation", "cpu_op"))
+    return Counter(
+        event["name"] for event in events(path) if event.get("cat") in ("user_annotation", "cpu_op")
+    )
 
 
 class Idle(BaseHook):
@@ -44,32 +47,46 @@ def test_a_profile_leaves_traces_a_table_and_a_summary_with_all_phases(tmp_path,
         assert names[f"hookline/{phase}"] >= 3, phase
     assert names["hookline/optimizer"] >= 3
     assert names["hookline/hook Idle.after_train_iter"] == 3
-    assert [name for name in names if name.startswith("ProfilerStep")] == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
+    assert [name for name in names if name.startswith("ProfilerStep")] == [
+        "ProfilerStep#2",
+        "ProfilerStep#3",
+        "ProfilerStep#4",
+    ]
     (board,) = (tmp_path / "profile/tensorboard").glob("*.pt.trace.json")
     assert events(board) == events(tmp_path / "profile/trace_1.json")
     assert "aten::addmm" in (tmp_path / "profile/operators_1.txt").read_text()
     summary = (tmp_path / "profile/summary_1.txt").read_text()
-    assert summary.startswith("3 iterations were profiled, ")
-    assert all(f"{phase} " in summary for phase in ("data", "forward", "backward", "optimizer", "hooks"))
-    assert "Operators that take most: " in summary
-    assert f"ProfilerHook: {summary.strip()}" in caplog.messages
+    assert summary.startswith("Profiled 3 iterations")
+    assert all(
+        f"{phase} " in summary for phase in ("data", "forward", "backward", "optimizer", "hooks")
+    )
+    assert "Most expensive operators: " in summary
+    assert any(summary.strip() in message for message in caplog.messages)
 
 
 def test_the_demo_can_be_profiled(tmp_path):
     demo = Path(__file__).parents[2] / "configs/digits.yaml"
-    profile = "+hooks.profiler={type: ProfilerHook, schedule: {wait: 1, warmup: 1, active: 2, repeat: 1}}"
+    profile = (
+        "+hooks.profiler={type: ProfilerHook, schedule: {wait: 1, warmup: 1, active: 2, repeat: 1}}"
+    )
     overrides = ["training={iters: 6}", f"work_dir={tmp_path}", "model.width=4", profile]
     Runner.from_config(demo, overrides).train()
     names = named(tmp_path / "profile/trace_1.json")
-    assert all(names[f"hookline/{phase}"] >= 2 for phase in ("data", "forward", "backward", "optimizer", "hooks"))
+    assert all(
+        names[f"hookline/{phase}"] >= 2
+        for phase in ("data", "forward", "backward", "optimizer", "hooks")
+    )
     assert names["aten::conv2d"]
-    assert "2 iterations were profiled" in (tmp_path / "profile/summary_1.txt").read_text()
+    assert "Profiled 2 iterations" in (tmp_path / "profile/summary_1.txt").read_text()
 
 
 def test_operations_of_a_linear_model_are_right(tmp_path):
     run(tmp_path, ProfilerHook(schedule=SCHEDULE))
     operations = 2 * (2 * 8 * 6 * 3)  # forward and the weights' gradients
-    assert f"An iteration computes {operations} FLOP, forward and backward" in (tmp_path / "profile/summary_1.txt").read_text()
+    assert (
+        f"An iteration has {operations} FLOP, forward and backward"
+        in (tmp_path / "profile/summary_1.txt").read_text()
+    )
 
 
 def test_without_flops_none_are_counted(tmp_path):
@@ -80,14 +97,20 @@ def test_without_flops_none_are_counted(tmp_path):
 
 @pytest.mark.parametrize("chrome, board", [(True, False), (False, True), (False, False)])
 def test_each_trace_can_be_left_out(tmp_path, chrome, board):
-    run(tmp_path, ProfilerHook(schedule=SCHEDULE, export_chrome_trace=chrome, export_tensorboard=board))
+    run(
+        tmp_path,
+        ProfilerHook(schedule=SCHEDULE, export_chrome_trace=chrome, export_tensorboard=board),
+    )
     assert (tmp_path / "profile/trace_1.json").exists() is chrome
     assert bool(list(tmp_path.glob("profile/tensorboard/*.json"))) is board
 
 
 def test_a_schedule_that_repeats_leaves_a_profile_each_time(tmp_path):
     run(tmp_path, ProfilerHook(schedule={"wait": 1, "warmup": 1, "active": 2, "repeat": 2}))
-    assert [named(tmp_path / f"profile/trace_{n}.json")["hookline/forward"] for n in (1, 2)] == [2, 2]
+    assert [named(tmp_path / f"profile/trace_{n}.json")["hookline/forward"] for n in (1, 2)] == [
+        2,
+        2,
+    ]
     assert not (tmp_path / "profile/trace_3.json").exists()
 
 
@@ -97,39 +120,63 @@ def test_by_default_a_tenth_is_waited_a_tenth_warmed_up_and_the_rest_profiled(tm
 
 
 def test_profile_iters_cuts_the_profile_and_then_nothing_is_timed_but_samples(tmp_path):
-    runner = run(tmp_path, ProfilerHook(profile_iters=8, schedule={"wait": 1, "warmup": 1, "active": 100}))
+    runner = run(
+        tmp_path, ProfilerHook(profile_iters=8, schedule={"wait": 1, "warmup": 1, "active": 100})
+    )
     assert named(tmp_path / "profile/trace_1.json")["hookline/forward"] == 6
     assert runner.costs.samples == 8
 
 
 def test_by_epoch_profile_iters_counts_epochs(tmp_path):
     schedule = {"wait": 1, "warmup": 1, "active": 100}
-    run(tmp_path, ProfilerHook(by_epoch=True, profile_iters=2, schedule=schedule), train_loader=batches(4), max_epochs=3)
+    run(
+        tmp_path,
+        ProfilerHook(by_epoch=True, profile_iters=2, schedule=schedule),
+        train_loader=batches(4),
+        max_epochs=3,
+    )
     assert named(tmp_path / "profile/trace_1.json")["hookline/forward"] == 6
 
 
 def test_a_run_that_ends_amid_the_profile_leaves_what_there_is(tmp_path):
-    run(tmp_path, ProfilerHook(schedule={"wait": 1, "warmup": 1, "active": 50}), max_iters=6, max_epochs=None)
+    run(
+        tmp_path,
+        ProfilerHook(schedule={"wait": 1, "warmup": 1, "active": 50}),
+        max_iters=6,
+        max_epochs=None,
+    )
     assert named(tmp_path / "profile/trace_1.json")["hookline/forward"] == 4
 
 
-def test_a_run_too_short_to_profile_says_so(tmp_path, caplog):
+def test_a_run_too_short_to_profile_is_reported(tmp_path, caplog):
     run(tmp_path, ProfilerHook(profile_iters=100))
-    assert "ProfilerHook: training was over before the profile began, after 20 iterations" in caplog.messages
+    assert logged(caplog, "ProfilerHook", "20 iterations")
     assert not (tmp_path / "profile").exists()
 
 
 def test_the_function_for_traces_gets_the_profiler(tmp_path):
     seen = []
-    run(tmp_path, ProfilerHook(schedule=SCHEDULE, on_trace_ready=lambda profiler: seen.append(len(profiler.events()))))
+    run(
+        tmp_path,
+        ProfilerHook(
+            schedule=SCHEDULE, on_trace_ready=lambda profiler: seen.append(len(profiler.events()))
+        ),
+    )
     assert len(seen) == 1
     assert seen[0] > 10
 
 
 def test_shapes_memory_and_stacks_are_recorded_as_chosen(tmp_path):
     run(tmp_path / "much", ProfilerHook(schedule=SCHEDULE, with_stack=True))
-    run(tmp_path / "little", ProfilerHook(schedule=SCHEDULE, record_shapes=False, profile_memory=False, with_flops=False))
-    much, little = ((tmp_path / name / "profile/trace_1.json").read_text() for name in ("much", "little"))
+    run(
+        tmp_path / "little",
+        ProfilerHook(
+            schedule=SCHEDULE, record_shapes=False, profile_memory=False, with_flops=False
+        ),
+    )
+    much, little = (
+        (tmp_path / name / "profile/trace_1.json").read_text() for name in ("much", "little")
+    )
     for sign in ('"Input Dims"', '"[memory]"', '"python_function"'):
         assert sign in much, sign
         assert sign not in little, sign
@@ -149,15 +196,15 @@ def test_a_failing_run_ends_the_profile(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wrong, message",
+    "wrong, parameter, nearest",
     [
-        ({"profile_iters": 0}, "profile_iters must be at least 1"),
-        ({"schedule": {"warmpu": 1}}, "schedule has no 'warmpu'; did you mean 'warmup'"),
-        ({"schedule": {"active": 0}}, "schedule.active must be a whole number of at least 1, got 0"),
-        ({"schedule": {"wait": 90, "warmup": 10, "active": 1}}, "begins after 100 iterations, but profile_iters is 100"),
-        ({"on_trace_ready": "print"}, "on_trace_ready must be a function"),
+        ({"profile_iters": 0}, "profile_iters", None),
+        ({"schedule": {"warmpu": 1}}, "schedule", "warmup"),
+        ({"schedule": {"active": 0}}, "schedule", None),
+        ({"schedule": {"wait": 90, "warmup": 10, "active": 1}}, "profile_iters", None),
+        ({"on_trace_ready": "print"}, "on_trace_ready", None),
     ],
 )
-def test_impossible_parameters_are_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
+def test_wrong_parameters_are_rejected(wrong, parameter, nearest):
+    with raises_problem(component="ProfilerHook", parameter=parameter, nearest=nearest):
         ProfilerHook(**wrong)

@@ -16,6 +16,7 @@ from hookline.errors import ConfigError, InvalidLoss
 from hookline.hooks import CheckpointHook, EMAHook, RollbackHook, StopAtHook, build_hook
 from hookline.models import MODELS
 from tests.helpers import batches, make_runner
+from tests.problems import logged
 
 
 class Break(BaseHook):
@@ -36,9 +37,18 @@ class Break(BaseHook):
 
 def train(tmp_path, bad, hook=None, *more, always=True, **parts):
     broken, hook = Break(bad, always), hook or RollbackHook()
-    loader = make_loader(torch.utils.data.TensorDataset(*batches(1, size=40)[0]), batch_size=4, shuffle=True, seed=1)
+    loader = make_loader(
+        torch.utils.data.TensorDataset(*batches(1, size=40)[0]), batch_size=4, shuffle=True, seed=1
+    )
     parts = {"train_loader": loader, "max_epochs": 3, **parts}
-    runner = make_runner(tmp_path, CheckpointHook(by_epoch=False, interval=4, save_best=False), hook, broken, *more, **parts)
+    runner = make_runner(
+        tmp_path,
+        CheckpointHook(by_epoch=False, interval=4, save_best=False),
+        hook,
+        broken,
+        *more,
+        **parts,
+    )
     runner.train()
     return runner, hook, broken
 
@@ -46,20 +56,24 @@ def train(tmp_path, bad, hook=None, *more, always=True, **parts):
 NAN = math.nan
 
 
-def test_it_goes_back_and_goes_on_without_the_offending_batches(tmp_path, caplog):
+def test_it_rolls_back_and_continues_without_the_bad_batches(tmp_path, caplog):
     runner, hook, broken = train(tmp_path, {(1, 7): NAN})
-    assert runner.stop_reason == "reached max_epochs=3"
+    assert runner.stop_reason.details == {"max_epochs": 3}
     assert runner.iter == 28
     assert all(math.isfinite(p.sum().item()) for p in runner.model.parameters())
     places = [broken.trained[index] for index in range(28)]
-    assert places == [(epoch, batch) for epoch in range(3) for batch in range(10) if (epoch, batch) not in [(1, 6), (1, 7)]]
+    assert places == [
+        (epoch, batch)
+        for epoch in range(3)
+        for batch in range(10)
+        if (epoch, batch) not in [(1, 6), (1, 7)]
+    ]
     (entry,) = hook.history
     assert math.isnan(entry.pop("loss"))
     assert entry == {
         "iter": 18, "epoch": 2, "why": "not finite", "skipped": [[1, 6], [1, 7]], "lr_cut": 1.0, "checkpoint": "iter_16.pth", "back_to": 16,
     }  # fmt: skip
-    wanted = "rollback 1 of 3: the loss of iteration 18 is nan, not finite: back to iter_16.pth (iteration 16), without batches [7, 8]"
-    assert wanted in caplog.text
+    assert logged(caplog, "iter_16.pth", "[7, 8]")
 
 
 def test_only_batches_after_the_checkpoint_are_passed_over(tmp_path):
@@ -75,19 +89,29 @@ def test_a_checkpoint_is_never_of_the_bad_step_and_the_run_is_as_if_it_had_not_b
         priority = "LOWEST"
 
         def before_train(self, runner):
-            runner.passed_over = {(1, 1)}
+            runner.loop.skipped_batches = {(1, 1)}
 
-    runner, _, _ = train(tmp_path / "a", {(1, 1): NAN}, RollbackHook(skip_batches=1), EMAHook(momentum=0.9))
+    runner, _, _ = train(
+        tmp_path / "a", {(1, 1): NAN}, RollbackHook(skip_batches=1), EMAHook(momentum=0.9)
+    )
     other, _, _ = train(tmp_path / "b", {}, RollbackHook(), EMAHook(momentum=0.9), LeaveOut())
     assert runner.iter == other.iter == 29
-    for one, two in zip(runner.model.state_dict().values(), other.model.state_dict().values(), strict=True):
+    for one, two in zip(
+        runner.model.state_dict().values(), other.model.state_dict().values(), strict=True
+    ):
         assert torch.equal(one, two)
-    assert torch.equal(runner.hook("EMAHook").average.average[0], other.hook("EMAHook").average.average[0])
+    assert torch.equal(
+        runner.hook("EMAHook").average.average[0], other.hook("EMAHook").average.average[0]
+    )
     for name in ("iter_12", "iter_16", "last"):
-        assert torch.isfinite(torch.load(tmp_path / "a" / f"{name}.pth", weights_only=True)["state_dict"]["0.weight"]).all()
+        assert torch.isfinite(
+            torch.load(tmp_path / "a" / f"{name}.pth", weights_only=True)["state_dict"]["0.weight"]
+        ).all()
 
 
-@pytest.mark.parametrize("place, max_iters", [((0, 0), None), ((0, 9), None), ((2, 9), None), ((1, 1), 12)])
+@pytest.mark.parametrize(
+    "place, max_iters", [((0, 0), None), ((0, 9), None), ((2, 9), None), ((1, 1), 12)]
+)
 def test_first_and_last_batches_of_epochs_and_of_the_run_can_be_bad_too(tmp_path, place, max_iters):
     parts = {"max_epochs": None, "max_iters": max_iters} if max_iters else {}
     runner, hook, _ = train(tmp_path, {place: NAN}, RollbackHook(skip_batches=1), **parts)
@@ -109,24 +133,28 @@ def test_a_spike_counts_if_that_is_wanted(tmp_path):
 
 def test_after_too_many_rollbacks_the_run_fails(tmp_path):
     bad = {(1, batch): NAN for batch in range(2, 10)}
-    with pytest.raises(InvalidLoss, match="after 2 rollbacks already"):
+    with pytest.raises(InvalidLoss, match="2 rollbacks"):
         train(tmp_path, bad, RollbackHook(max_rollbacks=2, skip_batches=1))
 
 
 def test_several_bad_places_are_each_passed_over(tmp_path):
-    runner, hook, _ = train(tmp_path, {(0, 3): NAN, (1, 5): math.inf, (2, 8): NAN}, RollbackHook(skip_batches=1))
+    runner, hook, _ = train(
+        tmp_path, {(0, 3): NAN, (1, 5): math.inf, (2, 8): NAN}, RollbackHook(skip_batches=1)
+    )
     assert [tuple(place) for place in hook.skipped] == [(0, 3), (1, 5), (2, 8)]
     assert runner.iter == 27
 
 
 def test_the_learning_rate_is_cut_and_stays_cut(tmp_path):
-    runner, hook, _ = train(tmp_path, {(1, 5): NAN, (1, 6): NAN}, RollbackHook(lr_factor=0.5, skip_batches=1))
+    runner, hook, _ = train(
+        tmp_path, {(1, 5): NAN, (1, 6): NAN}, RollbackHook(lr_factor=0.5, skip_batches=1)
+    )
     assert len(hook.history) == 2
     assert {entry["back_to"] for entry in hook.history} == {12}
     assert runner.optimizer.param_groups[0]["lr"] == pytest.approx(0.1 * 0.25)
 
 
-def test_a_schedule_goes_on_from_the_cut_rate_also_after_a_resume(tmp_path):
+def test_a_schedule_continues_from_the_cut_rate_also_after_a_resume(tmp_path):
     schedule = {"type": "PolyLrUpdaterHook", "by_epoch": False}
 
     class Rates(BaseHook):
@@ -138,10 +166,26 @@ def test_a_schedule_goes_on_from_the_cut_rate_also_after_a_resume(tmp_path):
 
     rates, later = Rates(), Rates()
     parts = {"max_epochs": None, "max_iters": 30}
-    train(tmp_path, {(1, 5): NAN}, RollbackHook(lr_factor=0.5), schedule, rates, StopAtHook(iter=20), **parts)
+    train(
+        tmp_path,
+        {(1, 5): NAN},
+        RollbackHook(lr_factor=0.5),
+        schedule,
+        rates,
+        StopAtHook(iter=20),
+        **parts,
+    )
     assert rates.seen[11] == pytest.approx(0.1 * 19 / 30)
     assert rates.seen[19] == pytest.approx(0.05 * 11 / 30)
-    train(tmp_path, {(1, 5): NAN}, RollbackHook(lr_factor=0.5), schedule, later, resume="auto", **parts)
+    train(
+        tmp_path,
+        {(1, 5): NAN},
+        RollbackHook(lr_factor=0.5),
+        schedule,
+        later,
+        resume="auto",
+        **parts,
+    )
     assert later.seen[25] == pytest.approx(0.05 * 5 / 30)
 
 
@@ -171,7 +215,7 @@ def test_a_bad_loss_amid_accumulation_leaves_nothing_in_the_gradients(tmp_path):
 
 
 def test_it_needs_someone_who_saves(tmp_path):
-    with pytest.raises(ConfigError, match="nothing to go back to: register a CheckpointHook"):
+    with pytest.raises(ConfigError, match="CheckpointHook"):
         make_runner(tmp_path, RollbackHook()).train()
 
 
@@ -182,22 +226,26 @@ def test_checkpoints_of_another_run_are_not_gone_back_to(tmp_path):
     assert runner.iter == 28
 
 
-def test_a_loss_on_its_way_from_the_gpu_is_judged_one_step_later(tmp_path, monkeypatch):
-    """The delayed path, with the device's part played by a loss that is looked at late."""
-    hook = RollbackHook(skip_batches=1)
+class DelayedLoss(RollbackHook):
+    """Sees each loss one step late, as on a GPU."""
 
-    def late(step):
-        before, hook._waiting = hook._waiting, step
-        return None if before is None else before._replace(loss=float(before.loss))
+    def _known_step(self, step):
+        before, self._pending = self._pending, (step, None)
+        return None if before is None else before[0]._replace(loss=float(before[0].loss))
 
-    monkeypatch.setattr(hook, "_arrived", late)
+
+def test_a_loss_that_is_known_one_step_later_is_rolled_back_too(tmp_path):
+    hook = DelayedLoss(skip_batches=1)
     runner, _, _ = train(tmp_path, {(1, 5): NAN}, hook)
     assert [tuple(place) for place in hook.skipped] == [(1, 5)]
     assert runner.iter == 29
 
 
-@pytest.mark.parametrize("wrong", [{"max_rollbacks": 0}, {"spike": 0.5}, {"lr_factor": 0}, {"window": 1}, {"skip_batches": 0}])
-def test_wrong_parameters_are_refused(wrong):
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_rollbacks": 0}, {"spike": 0.5}, {"lr_factor": 0}, {"window": 1}, {"skip_batches": 0}],
+)
+def test_wrong_parameters_are_rejected(wrong):
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         build_hook({"type": "RollbackHook", **wrong})
 
@@ -208,7 +256,12 @@ def test_an_injected_nan_costs_less_than_one_percent_of_accuracy_on_digits(tmp_p
         torch.manual_seed(0)
         model = MODELS.build({"type": "mlp", "in_features": 64, "num_classes": 10})
         loaders = {
-            split: make_loader(DATASETS.build({"type": "digits", "split": split}), batch_size=64, shuffle=split == "train", seed=0)
+            split: make_loader(
+                DATASETS.build({"type": "digits", "split": split}),
+                batch_size=64,
+                shuffle=split == "train",
+                seed=0,
+            )
             for split in ("train", "val")
         }
         hook = RollbackHook()

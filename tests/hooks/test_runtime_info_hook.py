@@ -1,4 +1,4 @@
-"""What a run tells those who have no runner."""
+"""The state of a run for code without a runner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ def test_the_info_follows_the_run(tmp_path):
         def before_train_iter(self, runner):
             seen.append((hook.info["epoch"], hook.info["iter"], hook.info["lr"]))
 
-    runner = make_runner(tmp_path, hook, Look(), EvalHook(), val_loader=batches(1), metrics=build_metrics(["accuracy"]), seed=7)
+    runner = make_runner(
+        tmp_path,
+        hook,
+        Look(),
+        EvalHook(),
+        val_loader=batches(1),
+        metrics=build_metrics(["accuracy"]),
+        seed=7,
+    )
     runner.train()
     assert seen == [(index // 4, index, 0.1) for index in range(8)]
     info = runner.get_service("runtime_info")

@@ -1,10 +1,11 @@
-"""Heat maps of gradients with respect to inputs."""
+"""Saliency maps: their values and pictures of them."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
+from hookline.errors import ConfigError
 from hookline.hooks import EvalHook, SaliencyHook
 from hookline.visual.attribution import saliency
 from tests.helpers import make_runner
@@ -31,18 +32,29 @@ def test_integrated_gradients_of_a_linear_model_are_its_weights_times_the_input(
 def test_both_methods_are_drawn_for_training_and_validation(tmp_path):
     records = Records()
     hooks = SaliencyHook(interval=4, max_samples=2), EvalHook(interval=1), records
-    make_runner(tmp_path, *hooks, model=conv_model(), train_loader=images(), val_loader=images(1), max_iters=4).train()
-    assert records.names() == [("SaliencyHook/train", 4), ("SaliencyHook/val", 4)]
-    one = Records()
     make_runner(
-        tmp_path, SaliencyHook(interval=4, max_samples=2, methods=["saliency"]), one, model=conv_model(), train_loader=images()
+        tmp_path,
+        *hooks,
+        model=conv_model(),
+        train_loader=images(),
+        val_loader=images(1),
+        max_iters=4,
     ).train()
-    assert (
-        one.records[0].value.shape[1] < records.records[0].value.shape[1]
-        or one.records[0].value.shape[0] < records.records[0].value.shape[0]
+    assert records.names() == [("SaliencyHook/train", 4), ("SaliencyHook/val", 4)]
+
+
+def test_only_the_given_methods_are_computed():
+    inputs, classes = images()[0]
+    maps = SaliencyHook(methods=["saliency"]).explain(
+        conv_model(), inputs.requires_grad_(), classes
     )
+    assert list(maps) == ["saliency"]
+    assert maps["saliency"].shape == (5, 8, 8)
 
 
-def test_an_unknown_method_is_refused_with_the_nearest():
-    with pytest.raises(ValueError, match="SaliencyHook: unknown method 'salience'; did you mean 'saliency'"):
+def test_an_unknown_method_is_rejected_with_the_nearest():
+    with pytest.raises(ConfigError) as caught:
         SaliencyHook(methods=["salience"])
+    assert (caught.value.component, caught.value.parameter) == ("SaliencyHook", "methods")
+    assert caught.value.value == "salience"
+    assert caught.value.suggestion.nearest == "saliency"

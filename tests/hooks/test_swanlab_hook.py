@@ -15,7 +15,9 @@ pytestmark = pytest.mark.slow
 
 def test_an_offline_run_holds_records_pictures_and_the_config(tmp_path, caplog):
     with caplog.at_level(logging.WARNING, logger="hookline"):
-        runner = image_run(tmp_path, {"type": "SwanLabHook", "interval": 5, "offline": True}, PutEverything())
+        runner = image_run(
+            tmp_path, {"type": "SwanLabHook", "interval": 5, "offline": True}, PutEverything()
+        )
     (folder,) = (tmp_path / "swanlab").glob("run-*")
     assert runner.hook("SwanLabHook").run_id[:21] in folder.name
     (records,) = folder.glob("*.swanlab")

@@ -21,7 +21,9 @@ def test_on_one_process_there_is_nothing_to_synchronise(tmp_path):
 
 
 def test_in_a_process_group_buffers_become_their_mean(tmp_path):
-    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1)
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{tmp_path}/group", rank=0, world_size=1
+    )
     try:
         model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
         make_runner(tmp_path / "run", SyncBuffersHook(), model=model).train()

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import torch
 from torch import nn
 
 from hookline.engine import BaseHook
-from hookline.hooks import EvalHook, ThroughputHook
+from hookline.hooks import CheckpointHook, EvalHook, ThroughputHook
+from tests.clock import FakeClock
 from tests.helpers import batches, make_runner
 
-FORWARD = 2 * 8 * 6 * 3  # a linear model 6-3 on 8 samples: a multiplication and an addition for each weight and sample
+FORWARD = (
+    2 * 8 * 6 * 3
+)  # a linear model 6-3 on 8 samples: a multiplication and an addition for each weight and sample
 BACKWARD = FORWARD  # for its weights; inputs need no gradient
 
 
 class Slow(BaseHook):
+    """A hook that takes 10 ms in each iteration."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+
     def before_train_iter(self):
-        time.sleep(0.01)
+        self.clock.advance(0.01)
 
 
 def run(tmp_path, *hooks, **parts):
@@ -28,24 +34,33 @@ def run(tmp_path, *hooks, **parts):
     return runner.events.latest()
 
 
-def test_operations_of_a_linear_model_are_counted_right(tmp_path):
-    latest = run(tmp_path, ThroughputHook(interval=10, peak_flops=1e6), Slow())
-    per_sample = latest["throughput/flops_per_s"] / latest["throughput/samples_per_s"]
-    assert per_sample == pytest.approx((FORWARD + BACKWARD) / 8)
-    assert latest["throughput/mfu"] == pytest.approx(latest["throughput/flops_per_s"] / 1e6)
+def test_operations_of_a_linear_model_are_counted_right(tmp_path, clock):
+    hook = clock.drive(ThroughputHook(interval=10, peak_flops=1e6))
+    latest = run(tmp_path, hook, Slow(clock))
+    assert latest["throughput/flops_per_s"] == pytest.approx((FORWARD + BACKWARD) / 0.01)
+    assert latest["throughput/mfu"] == pytest.approx((FORWARD + BACKWARD) / 0.01 / 1e6)
 
 
-def test_samples_a_second_are_those_of_training_alone(tmp_path):
-    class SlowValidation(BaseHook):
+def test_samples_a_second_are_those_of_training_alone(tmp_path, clock):
+    class SlowOutside(BaseHook):
         def before_val_epoch(self):
-            time.sleep(0.2)
+            clock.advance(0.2)
 
-    hooks = [ThroughputHook(interval=20), EvalHook(by_epoch=False, interval=5), SlowValidation(), Slow()]
+        def before_save_checkpoint(self):
+            clock.advance(0.3)
+
+    hooks = [
+        clock.drive(ThroughputHook(interval=20)),
+        EvalHook(by_epoch=False, interval=5),
+        CheckpointHook(by_epoch=False, interval=5),
+        SlowOutside(),
+        Slow(clock),
+    ]
     latest = run(tmp_path, *hooks, val_loader=batches(1))
-    assert 8 / 0.04 < latest["throughput/samples_per_s"] <= 8 / 0.01
+    assert latest["throughput/samples_per_s"] == pytest.approx(8 / 0.01)
 
 
-def test_tokens_are_counted_where_inputs_are_ids(tmp_path):
+def test_tokens_are_counted_where_inputs_are_ids(tmp_path, clock):
     class Words(nn.Module):
         def __init__(self):
             super().__init__()
@@ -55,17 +70,19 @@ def test_tokens_are_counted_where_inputs_are_ids(tmp_path):
             return self.out(self.table(ids).mean(1))
 
     data = [(torch.randint(10, (8, 7)), torch.randint(3, (8,))) for _ in range(12)]
-    latest = run(tmp_path, ThroughputHook(interval=6), Slow(), model=Words(), train_loader=data)
-    assert latest["throughput/tokens_per_s"] == pytest.approx(7 * latest["throughput/samples_per_s"])
+    hooks = [clock.drive(ThroughputHook(interval=6)), Slow(clock)]
+    latest = run(tmp_path, *hooks, model=Words(), train_loader=data)
+    assert latest["throughput/tokens_per_s"] == pytest.approx(7 * 8 / 0.01)
 
 
-def test_without_a_known_peak_there_is_no_share_of_it_and_that_is_said(tmp_path, caplog):
+def test_without_a_known_peak_there_is_no_mfu_and_that_is_logged(tmp_path, caplog):
     caplog.set_level("INFO", "hookline")
     latest = run(tmp_path, ThroughputHook(interval=5))
     assert "throughput/flops_per_s" in latest
     assert "throughput/mfu" not in latest
     assert "throughput/tokens_per_s" not in latest
-    assert "ThroughputHook: the peak of cpu is not known, so there is no MFU; give peak_flops" in caplog.messages
+    (message,) = [text for text in caplog.messages if text.startswith("ThroughputHook: ")]
+    assert "peak_flops" in message
 
 
 def test_a_model_that_steps_by_itself_is_counted_too(tmp_path):
@@ -82,10 +99,19 @@ def test_a_model_that_steps_by_itself_is_counted_too(tmp_path):
     model = Own(6, 3)
     optimizers = {"only": torch.optim.SGD(model.parameters(), lr=0.1)}
     hook = ThroughputHook(interval=10)
-    runner = BaseRunner(model, train_loader=batches(10), optimizer=optimizers, hooks=[hook], max_epochs=1, work_dir=tmp_path)
+    runner = BaseRunner(
+        model,
+        train_loader=batches(10),
+        optimizer=optimizers,
+        hooks=[hook],
+        max_epochs=1,
+        work_dir=tmp_path,
+    )
     runner.train()
     latest = runner.events.latest()
-    assert latest["throughput/flops_per_s"] / latest["throughput/samples_per_s"] == pytest.approx((FORWARD + BACKWARD) / 8)
+    assert latest["throughput/flops_per_s"] / latest["throughput/samples_per_s"] == pytest.approx(
+        (FORWARD + BACKWARD) / 8
+    )
 
 
 def test_after_a_failing_forward_nothing_is_counted_any_more(tmp_path):

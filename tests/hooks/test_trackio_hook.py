@@ -11,13 +11,15 @@ import pytest
 from tests.events.parts import BreakAt, PutEverything, image_run
 
 pytest.importorskip("trackio")
-pytest.importorskip("trackio.media")  # all of it, so that all of it can be told where to write
+pytest.importorskip("trackio.media")  # all of it, so that all of it uses the test directory
 
 
 @pytest.fixture
 def database(tmp_path, monkeypatch):
     folder = tmp_path / "trackio"
-    for name, module in list(sys.modules.items()):  # where to is read from the environment when the package is imported
+    for name, module in list(
+        sys.modules.items()
+    ):  # where to is read from the environment when the package is imported
         if name.partition(".")[0] == "trackio":
             for attribute, path in (("TRACKIO_DIR", folder), ("MEDIA_DIR", folder / "media")):
                 if hasattr(module, attribute):
@@ -27,23 +29,29 @@ def database(tmp_path, monkeypatch):
 
 def rows(database):
     with sqlite3.connect(database) as connection:
-        found = connection.execute("SELECT run_name, step, metrics FROM metrics ORDER BY id").fetchall()
+        found = connection.execute(
+            "SELECT run_name, step, metrics FROM metrics ORDER BY id"
+        ).fetchall()
     return [(name, step, json.loads(metrics)) for name, step, metrics in found]
 
 
 def test_scalars_and_other_content_are_in_the_database(tmp_path, database):
-    runner = image_run(tmp_path / "run", {"type": "TrackioHook", "project": "digits", "interval": 5, "log_model": True}, PutEverything())
+    runner = image_run(
+        tmp_path / "run",
+        {"type": "TrackioHook", "project": "digits", "interval": 5, "log_model": True},
+        PutEverything(),
+    )
     found = rows(database)
     assert {name for name, _, _ in found} == {f"run-{runner.hook('TrackioHook').run_id[:8]}"}
     assert [step for _, step, metrics in found if "train/loss" in metrics] == [5, 10, 15, 20]
-    assert [metrics["val/accuracy"] for _, _, metrics in found if "val/accuracy" in metrics][-1] == pytest.approx(
-        runner.metrics["accuracy"]
-    )
+    assert [metrics["val/accuracy"] for _, _, metrics in found if "val/accuracy" in metrics][
+        -1
+    ] == pytest.approx(runner.metrics["accuracy"])
     names = {name for _, _, metrics in found for name in metrics}
     assert {"pictures/ramp", "numbers", "text/note", "text/model"} <= names
 
 
-def test_a_resumed_run_goes_on_in_the_same_one(tmp_path, database):
+def test_a_resumed_run_continues_in_the_same_one(tmp_path, database):
     hook = {"type": "TrackioHook", "project": "digits", "run_name": "mine", "interval": 5}
     with pytest.raises(RuntimeError):
         image_run(tmp_path / "run", hook, BreakAt(12))
@@ -53,7 +61,9 @@ def test_a_resumed_run_goes_on_in_the_same_one(tmp_path, database):
     assert [step for _, step, metrics in found if "train/loss" in metrics] == [5, 10, 15, 20]
 
 
-def test_a_run_that_broke_off_before_its_first_checkpoint_goes_on_in_the_same_one(tmp_path, database):
+def test_a_run_that_broke_off_before_its_first_checkpoint_continues_in_the_same_one(
+    tmp_path, database
+):
     hook = {"type": "TrackioHook", "project": "digits", "interval": 1}
     with pytest.raises(RuntimeError):
         image_run(tmp_path / "run", hook, BreakAt(3))

@@ -12,7 +12,7 @@ def test_it_fits_the_images_of_digits_mnist_and_cifar(shape):
     assert model(torch.rand(2, *shape)).shape == (2, 7)
 
 
-def test_what_nobody_says_is_one_channel_and_ten_classes():
+def test_the_defaults_are_one_channel_and_ten_classes():
     assert MODELS.build("cnn")(torch.rand(2, 1, 8, 8)).shape == (2, 10)
 
 

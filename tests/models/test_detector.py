@@ -15,15 +15,15 @@ TARGETS = {
 
 
 def ideal(model):
-    """What the network would have to put out for the targets."""
+    """Return the raw output that fits the targets."""
     raw = torch.zeros(2, 7, 16, 16)
-    heat, image, x, y, wanted = model._targets(raw, TARGETS)
-    raw[:, :3] = torch.where(heat == 1, 10.0, -10.0)
-    raw[image, 3:, y, x] = wanted
+    objects = model.encode(raw, TARGETS)
+    raw[:, :3] = torch.where(objects.heat == 1, 10.0, -10.0)
+    raw[objects.image, 3:, objects.y, objects.x] = objects.geometry
     return raw
 
 
-def test_what_is_learned_is_what_is_decoded():
+def test_decoding_inverts_encoding():
     model = Detector(num_classes=3, width=4)
     found = model.decode(ideal(model))
     for number, (boxes, labels) in enumerate(zip(TARGETS["boxes"], TARGETS["labels"], strict=True)):

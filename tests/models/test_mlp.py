@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from hookline.models import MODELS
+from tests.problems import raises_problem
 
 
 @pytest.mark.parametrize("size", [{"in_features": 64}, {"input_shape": [1, 8, 8]}])
@@ -22,6 +23,6 @@ def test_dropout_follows_every_hidden_layer():
     assert sum(isinstance(module, torch.nn.Dropout) for module in model.modules()) == 2
 
 
-def test_an_unknown_size_is_told_with_what_to_do():
-    with pytest.raises(ValueError, match=r"in_features .* or input_shape"):
+def test_an_unknown_size_is_rejected():
+    with raises_problem(component="MLP", parameter="in_features"):
         MODELS.build("mlp")

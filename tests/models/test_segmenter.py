@@ -10,7 +10,12 @@ from hookline.models.segmenter import Segmenter
 
 
 def test_scores_have_the_size_of_the_image():
-    assert Segmenter(in_channels=1, num_classes=5, width=2)(torch.rand(2, 1, 32, 48)).shape == (2, 5, 32, 48)
+    assert Segmenter(in_channels=1, num_classes=5, width=2)(torch.rand(2, 1, 32, 48)).shape == (
+        2,
+        5,
+        32,
+        48,
+    )
 
 
 @pytest.mark.exhaustive

@@ -6,8 +6,8 @@ import sys
 import pytest
 import torch
 
-from hookline.errors import ConfigError
 from hookline.models import MODELS
+from tests.problems import raises_problem
 
 
 def test_the_built_in_models_are_registered():
@@ -15,11 +15,14 @@ def test_the_built_in_models_are_registered():
 
 
 def test_any_module_goes_by_its_dotted_path():
-    assert isinstance(MODELS.build({"type": "torch.nn.Linear", "in_features": 2, "out_features": 1}), torch.nn.Linear)
+    assert isinstance(
+        MODELS.build({"type": "torch.nn.Linear", "in_features": 2, "out_features": 1}),
+        torch.nn.Linear,
+    )
 
 
-def test_an_unknown_parameter_is_told_with_the_nearest_one():
-    with pytest.raises(ConfigError, match="unknown parameter 'droput'; did you mean 'dropout'"):
+def test_an_unknown_parameter_gets_the_nearest_name():
+    with raises_problem(parameter="droput", nearest="dropout"):
         MODELS.build({"type": "cnn", "droput": 0.1})
 
 
@@ -29,7 +32,11 @@ def test_a_model_learns_digits(name):
 
     torch.manual_seed(0)
     data = Digits("train")
-    size = {"mlp": {"input_shape": [1, 8, 8]}, "cnn": {"in_channels": 1, "width": 8}, "resnet": {"in_channels": 1, "width": 8, "blocks": 1}}
+    size = {
+        "mlp": {"input_shape": [1, 8, 8]},
+        "cnn": {"in_channels": 1, "width": 8},
+        "resnet": {"in_channels": 1, "width": 8, "blocks": 1},
+    }
     model = MODELS.build({"type": name, "num_classes": 10, **size[name]})
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     for step in range(60):

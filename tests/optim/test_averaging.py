@@ -1,4 +1,4 @@
-"""The average itself: its laws, and exchanging it with the weights."""
+"""The average of a model's weights, and its exchange with them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from hookline.optim.averaging import WeightAverage, annealed, average_buffers, warmed_up
+from hookline.optim.averaging import (
+    WeightAverage,
+    annealed_momentum,
+    average_buffers,
+    warmup_momentum,
+)
 from tests.helpers import small_model
 
 
@@ -30,7 +35,7 @@ def test_it_stays_between_the_weights_that_it_has_seen(shares):
         assert -1e-6 <= average.average[0].item() <= model.weight.item() + 1e-6
 
 
-def test_a_share_of_nothing_leaves_it_and_one_of_all_makes_it_the_weights():
+def test_a_weight_of_0_keeps_the_average_and_1_replaces_it():
     model = small_model()
     average = WeightAverage(model)
     first = average.average[0].clone()
@@ -43,11 +48,11 @@ def test_a_share_of_nothing_leaves_it_and_one_of_all_makes_it_the_weights():
 
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 10**6), st.integers(1, 10**4))
 def test_momentum_never_exceeds_the_given_one_and_never_falls_with_time(momentum, at, length):
-    for rule in (warmed_up, annealed):
+    for rule in (warmup_momentum, annealed_momentum):
         assert 0 <= rule(momentum, at, length) <= rule(momentum, at + 1, length) <= momentum
 
 
-def test_exchanging_copies_nothing_and_undoes_itself():
+def test_swapping_copies_nothing_and_is_undone():
     model = small_model()
     average = WeightAverage(model)
     changed(model)
@@ -63,7 +68,7 @@ def test_exchanging_copies_nothing_and_undoes_itself():
     assert torch.equal(average.average[0], model[0].weight)
 
 
-def test_an_optimizer_goes_on_with_the_weights_after_an_exchange():
+def test_an_optimizer_continues_with_the_weights_after_a_swap():
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
     average = WeightAverage(model)
@@ -76,7 +81,7 @@ def test_an_optimizer_goes_on_with_the_weights_after_an_exchange():
     assert torch.equal(average.average[0], before)
 
 
-def test_weights_of_several_types_are_averaged_each_in_its_own():
+def test_weights_of_several_dtypes_are_averaged_in_their_dtype():
     model = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2).double()])
     average = WeightAverage(model)
     changed(model)
@@ -85,17 +90,22 @@ def test_weights_of_several_types_are_averaged_each_in_its_own():
     torch.testing.assert_close(average.average[2], model[1].weight.detach() - 0.5)
 
 
-def test_on_another_device_it_is_updated_there_and_comes_over_for_the_exchange():
-    model = nn.Linear(2, 2, device="meta")  # a device that every machine has; values are for the other tests
+def test_an_average_on_another_device_is_updated_there_and_swapped_in():
+    model = nn.Linear(
+        2, 2, device="meta"
+    )  # a device that every machine has; values are for the other tests
     average = WeightAverage(model)
-    average._elsewhere, average.average = True, [torch.zeros_like(tensor, device="meta") for tensor in average.live]
+    average._elsewhere, average.average = (
+        True,
+        [torch.zeros_like(tensor, device="meta") for tensor in average.live],
+    )
     average.update(0.5)
     average.swap_in()
     assert model.weight.device.type == "meta"
     average.swap_out()
 
 
-def test_a_state_goes_out_and_in_and_a_missing_part_is_told():
+def test_a_state_round_trips_and_a_missing_tensor_is_an_error():
     model = small_model()
     average = WeightAverage(model)
     state = {key: value.clone() for key, value in average.state_dict().items()}
@@ -108,7 +118,7 @@ def test_a_state_goes_out_and_in_and_a_missing_part_is_told():
         average.load_state_dict(state)
 
 
-def test_buffers_of_one_process_are_their_own_mean():
+def test_buffers_of_a_single_process_stay_unchanged():
     model = nn.BatchNorm1d(2)
     average_buffers(model)
     assert torch.equal(model.running_var, torch.ones(2))

@@ -63,16 +63,22 @@ def test_the_documents_example_runs_in_half_precision_but_for_its_loss():
     assert model.net.weight.grad.dtype is full
 
 
-def test_results_can_be_cast_and_containers_are_looked_into():
+def test_results_are_cast_inside_containers():
     model = Example()
     model.fp16_enabled = True
     result = model.back(torch.ones(1, 4), more={"deep": [torch.ones(1)]})
-    assert (result["out"].dtype, result["text"], model.types["more"]) == (torch.float32, "kept", torch.bfloat16)
+    assert (result["out"].dtype, result["text"], model.types["more"]) == (
+        torch.float32,
+        "kept",
+        torch.bfloat16,
+    )
     assert model.down(torch.ones(1, dtype=torch.bfloat16)).dtype is torch.bfloat16
     assert model.types["down"] is torch.float32
     pair = cast(Pair(torch.ones(1), "b"), torch.float32, torch.bfloat16)
     assert (type(pair), pair.a.dtype, pair.b) == (Pair, torch.bfloat16, "b")
-    assert cast(torch.ones(1, dtype=torch.int64), torch.float32, torch.bfloat16).dtype is torch.int64
+    assert (
+        cast(torch.ones(1, dtype=torch.int64), torch.float32, torch.bfloat16).dtype is torch.int64
+    )
 
 
 def test_all_modules_with_decorated_methods_are_enabled_and_no_others():
@@ -82,8 +88,8 @@ def test_all_modules_with_decorated_methods_are_enabled_and_no_others():
     assert not hasattr(model[1], "fp16_enabled")
 
 
-def test_what_cannot_be_decorated_is_told():
-    with pytest.raises(ValueError, match=r"apply_to names what .*forward does not take: z"):
+def test_a_wrong_use_of_the_decorators_is_refused():
+    with pytest.raises(ValueError, match="apply_to.*forward.*z"):
 
         class Wrong(nn.Module):
             @auto_fp16(apply_to=("z",))
@@ -95,5 +101,5 @@ def test_what_cannot_be_decorated_is_told():
         def forward(self, x):
             return x
 
-    with pytest.raises(TypeError, match=r"only methods of a torch\.nn\.Module"):
+    with pytest.raises(TypeError, match="forward"):
         NoModule().forward(1)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from hookline.errors import ConfigError
 from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
+from tests.problems import raises_problem
 
 
 def test_all_of_torchs_optimizers_are_known() -> None:
@@ -40,5 +40,5 @@ def test_a_loss_goes_by_its_class_and_by_its_short_name(name: str, cls: type[nn.
 
 
 def test_an_unknown_name_suggests_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="unknown optimizer 'AdmW'; did you mean 'AdamW'"):
+    with raises_problem(parameter="type", nearest="AdamW"):
         OPTIMIZERS.build({"type": "AdmW"}, params=[])

@@ -1,4 +1,4 @@
-"""What a range test suggests."""
+"""The learning rate range test."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from hookline.optim.range_test import RangeTest, range_test
+from tests.problems import raises_problem
 
 
 def test_the_steepest_fall_on_the_way_to_the_minimum_is_suggested():
@@ -20,7 +21,7 @@ def test_a_loss_that_never_falls_suggests_nothing(losses):
     assert RangeTest([0.1] * len(losses), losses).suggestion() is None
 
 
-def test_it_ends_where_the_loss_is_no_number_and_groups_keep_their_proportions():
+def test_it_ends_at_a_nan_loss_and_groups_keep_their_proportions():
     one, two = torch.nn.Parameter(torch.ones(1)), torch.nn.Parameter(torch.ones(1))
     model = torch.nn.ParameterList([one, two])
     optimizer = torch.optim.SGD([{"params": [one], "lr": 0.1}, {"params": [two], "lr": 0.2}])
@@ -37,10 +38,10 @@ def test_it_ends_where_the_loss_is_no_number_and_groups_keep_their_proportions()
     assert one.item() == two.item() == 1.0
 
 
-def test_without_batches_and_without_a_range_there_is_no_test():
+def test_an_empty_loader_and_too_few_iterations_are_refused():
     model = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters())
-    with pytest.raises(ValueError, match="needs batches"):
+    with raises_problem(component="range test"):
         range_test(model, optimizer, lambda batch: model(torch.ones(1, 1)).sum(), [])
-    with pytest.raises(ValueError, match="at least 10"):
+    with raises_problem(component="range test", value={"start": 1e-7, "end": 10.0, "count": 3}):
         range_test(model, optimizer, lambda batch: model(torch.ones(1, 1)).sum(), [None], count=3)

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from hookline.profiling.counting import FlopCount, count_samples, count_tokens
+from hookline.batches import count_samples
+from hookline.profiling.counting import FlopCount, count_tokens
 
 
 @pytest.mark.parametrize(
@@ -41,11 +42,23 @@ def test_tokens_are_the_ids_of_a_batch(batch, count):
 
 def models():
     yield "mlp", nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)), torch.randn(8, 16)
-    yield "cnn", nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 4)), torch.randn(2, 3, 8, 8)
-    yield "attention", nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), torch.randn(2, 5, 16)
+    yield (
+        "cnn",
+        nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 4)
+        ),
+        torch.randn(2, 3, 8, 8),
+    )
+    yield (
+        "attention",
+        nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True),
+        torch.randn(2, 5, 16),
+    )
 
 
-@pytest.mark.parametrize("name, model, inputs", list(models()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(
+    "name, model, inputs", list(models()), ids=lambda value: value if isinstance(value, str) else ""
+)
 def test_the_count_is_that_of_torch_and_changes_no_bit(name, model, inputs):
     def step():
         model.zero_grad()

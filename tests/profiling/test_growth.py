@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hookline.profiling.growth import LEAST_BYTES, WINDOW, Growth
+from hookline.profiling.growth import MIN_GROWTH_BYTES, WINDOW, Growth
 
 MB = 1e6
 
@@ -34,11 +34,11 @@ def test_a_leak_is_found_through_noise():
     assert slopes[0] == pytest.approx(MB, rel=0.2)
 
 
-def test_nothing_is_said_before_there_is_enough_to_see():
+def test_nothing_is_reported_before_there_are_enough_values():
     assert verdicts([1e9 + 100 * MB * index for index in range(WINDOW)]) == [None] * WINDOW
 
 
-@given(st.lists(st.floats(1e9, 1e9 + 0.9 * LEAST_BYTES), min_size=1, max_size=60))
+@given(st.lists(st.floats(1e9, 1e9 + 0.9 * MIN_GROWTH_BYTES), min_size=1, max_size=60))
 def test_memory_that_stays_within_bounds_is_no_leak(values):
     assert not any(verdicts(values))
 

@@ -1,49 +1,79 @@
-"""Real runs to make reports of."""
+"""Real runs for reports."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from typing import Any
+
+from tests.waiting import LIMIT_S, wait_until
 
 ROOT = Path(__file__).parents[2]
+ENDLESS = 1_000_000  # epochs; the run continues until it is stopped
 DEMO = str(ROOT / "configs/digits.yaml")
-PICTURES = ["hooks.visualization.interval=10", "hooks.gradient_flow.frequency=10", "hooks.feature_map=null"]
+PICTURES = [
+    "hooks.visualization.interval=10",
+    "hooks.gradient_flow.frequency=10",
+    "hooks.feature_map=null",
+]
+NO_PICTURES = ["hooks.visualization=null", "hooks.feature_map=null"]
 
 
 def start(folder: Path, *overrides: str, config: str = DEMO) -> subprocess.Popen[str]:
-    """The demo as a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
-    arguments = [sys.executable, "-m", "hookline", "train", config, "--work-dir", str(folder), "model.width=4", *overrides]
-    return subprocess.Popen(arguments, env=environment, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    """Start the demo as a process."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONUNBUFFERED": "1",
+    }
+    command = [sys.executable, "-m", "hookline", "train", config, "--work-dir", str(folder)]
+    return subprocess.Popen(
+        [*command, "model.width=4", *overrides],
+        env=environment,
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    """Wait for a process that must succeed."""
+    _, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, errors
 
 
 def demo(folder: Path, *overrides: str) -> Path:
-    """A demo that has run to its end."""
-    process = start(folder, "training.epochs=3", *PICTURES, *overrides)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+    """Run the demo to its end."""
+    finish(start(folder, "training.epochs=3", *PICTURES, *overrides))
     return folder
 
 
 def crashed_and_resumed(folder: Path) -> Path:
-    """A demo that was killed on its way, and went on."""
-    process = start(folder, "training.epochs=400", "hooks.visualization=null", "hooks.feature_map=null")
-    wait_until(lambda: (folder / "timeline.jsonl").exists() and (folder / "timeline.jsonl").read_text().count('"save"') > 2)
+    """Kill the demo in the middle, and resume it."""
+    process = start(folder, f"training.epochs={ENDLESS}", *NO_PICTURES)
+    wait_until(lambda: count(folder, "save") > 2, "the third save")
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    epochs = (folder / "timeline.jsonl").read_text().count('"epoch", ') + 5
-    process = start(folder, f"training.epochs={epochs}", "hooks.visualization=null", "hooks.feature_map=null", "resume=auto")
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
+    epochs = count(folder, "epoch") + 5
+    finish(start(folder, f"training.epochs={epochs}", *NO_PICTURES, "resume=auto"))
     return folder
 
 
-def wait_until(condition, seconds: float = 90.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
+def timeline(folder: Path) -> list[dict[str, Any]]:
+    """Return the complete rows of a timeline; none if there is no file yet."""
+    path = folder / "timeline.jsonl"
+    if not path.exists():
+        return []
+    complete, _, _ = path.read_text().rpartition("\n")
+    return [json.loads(line) for line in complete.splitlines()]
+
+
+def count(folder: Path, what: str) -> int:
+    """Return the number of rows of a kind in a timeline."""
+    return sum(row["what"] == what for row in timeline(folder))

@@ -1,57 +1,56 @@
-"""From folders to data."""
+"""The data of a page, from work directories."""
 
 from __future__ import annotations
 
-import json
-import re
-
 import pytest
-from PIL import Image
 
 from hookline.errors import HooklineError
-from hookline.hooks import get_default_hooks
-from hookline.metrics import build_metrics
-from hookline.report.collect import collect
-from hookline.report.page import as_script_data, page
-from hookline.report.pictures import embedded, find_pictures
-from tests.helpers import batches, make_runner
+from hookline.report.collect import RunReader, collect
+from tests.checkpoint.helpers import content, opened
+from tests.problems import raises_problem
+from tests.report.folders import make_run
 
 
-def make_run(folder, config="optimizer: {lr: 0.1}\n"):
-    folder.mkdir(parents=True)
-    (folder / "log.jsonl").write_text(json.dumps({"mode": "train", "iter": 1, "epoch": 1, "wall_time": 1.0, "loss": 1.0}) + "\n")
-    (folder / "config.yaml").write_text(config)
-    return folder
-
-
-def test_a_folder_without_a_run_is_told():
-    with pytest.raises(HooklineError, match="give the work directory of a run"):
+def test_a_folder_without_a_run_is_an_error_with_its_path():
+    with raises_problem(HooklineError, file="/no/such/run"):
         collect(["/no/such/run"])
 
 
-def test_a_run_of_an_earlier_release_without_a_timeline_is_shown_as_far_as_it_goes(tmp_path):
+def test_a_run_without_a_timeline_has_curves_and_an_unknown_state(tmp_path):
     (run,) = collect([make_run(tmp_path / "old")])["runs"]
     assert run["state"]["name"] == "unknown"
     assert run["curves"]["train/loss"]["y"] == [1.0]
 
 
-def test_the_difference_of_configs_is_by_setting(tmp_path):
+def test_configs_are_compared_by_setting(tmp_path):
     one = make_run(tmp_path / "a/run", "optimizer: {lr: 0.1, type: SGD}\nseed: 1\n")
     two = make_run(tmp_path / "b/run", "optimizer: {lr: 0.2, type: SGD}\n")
     data = collect([one, two / "log.jsonl"])
     assert [run["name"] for run in data["runs"]] == ["a/run", "b/run"]
-    assert data["differences"] == [{"key": "optimizer.lr", "values": ["0.1", "0.2"]}, {"key": "seed", "values": ["1", None]}]
+    assert data["differences"] == [
+        {"key": "optimizer.lr", "values": ["0.1", "0.2"]},
+        {"key": "seed", "values": ["1", None]},
+    ]
 
 
 @pytest.mark.parametrize(
-    "config", ["a: &a [x]\nb: [*a, *a]\n", "!!python/object/apply:os.system [true]", "{", "- 1", "\x00", "[" * 5000], ids=range(6)
+    "config",
+    [
+        "a: &a [x]\nb: [*a, *a]\n",
+        "!!python/object/apply:os.system [true]",
+        "{",
+        "- 1",
+        "\x00",
+        "[" * 5000,
+    ],
+    ids=range(6),
 )
-def test_a_config_that_is_none_is_shown_as_text_only(tmp_path, config):
+def test_an_invalid_config_is_shown_as_text_only(tmp_path, config):
     (run,) = collect([make_run(tmp_path / "run", config)])["runs"]
     assert (run["config"], run["settings"]) == (config, {})
 
 
-def test_damaged_files_are_told_and_the_rest_is_shown(tmp_path):
+def test_damaged_files_are_reported_and_the_rest_is_shown(tmp_path):
     folder = make_run(tmp_path / "run")
     for name in ("checkpoints.json", "hook_costs.json", "timeline.jsonl"):
         (folder / name).write_bytes(b"\xff{broken")
@@ -60,43 +59,57 @@ def test_damaged_files_are_told_and_the_rest_is_shown(tmp_path):
     assert any("checkpoints.json" in warning["text"] for warning in run["warnings"])
 
 
-def test_pictures_are_thinned_to_their_budget_evenly_with_the_last_one_kept(tmp_path):
-    for step in range(20):
-        path = tmp_path / f"visualizations/A/b/step_{step:06d}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.effect_noise((40, 40), 99).save(path)
-    (tmp_path / "visualizations/A/other.png").write_text("x")
-    (tmp_path / "visualizations/A/b/step_000099.png").symlink_to("/etc/passwd")
-    found = find_pictures(tmp_path)
-    assert [picture.step for picture in found["A/b"]] == list(range(20))
-    (series,) = embedded(found, budget=sum(picture.size for picture in found["A/b"]) // 2)
-    steps = [frame["step"] for frame in series["frames"]]
-    assert steps[-1] == 19
-    assert 5 <= len(steps) <= 10
-    assert series["left_out"] == 20 - len(steps)
-    assert embedded(found, budget=10)[0]["frames"] == []
+def test_checkpoints_are_listed_newest_first_with_notes(tmp_path):
+    folder = make_run(tmp_path / "run")
+    store = opened(folder)
+    store.save(content(1), "epoch_1.pth", step=1, epoch=1, metrics={"loss": float("inf")})
+    store.save(content(2), "exception.pth", step=2, epoch=1, tags=["inexact"])
+    store.save(content(3, float("nan")), "epoch_3.pth", step=3, epoch=3)
+    (run,) = collect([folder])["runs"]
+    assert [entry["names"] for entry in run["checkpoints"]] == [
+        ["epoch_3.pth"],
+        ["exception.pth"],
+        ["epoch_1.pth"],
+    ]
+    assert [bool(entry["note"]) for entry in run["checkpoints"]] == [True, True, False]
+    assert run["checkpoints"][2]["metrics"] == {"loss": "inf"}
 
 
-def test_the_main_facts_are_there_without_scripts(tmp_path):
-    runner = make_runner(
-        tmp_path / "a<b>run", *get_default_hooks(without=["OptimizerHook"]), metrics=build_metrics(["accuracy"]),
-        train_loader=batches(2), val_loader=batches(1), max_epochs=1,
-    ).train()  # fmt: skip
-    html = (tmp_path / "a<b>run" / "report.html").read_text()
-    plain = html.partition("<noscript>")[2].partition("</noscript>")[0]
-    assert "<h1>a&lt;b&gt;run</h1>" in plain
-    assert "<b>" not in plain
-    rows = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", plain))
-    assert rows["state"] == "finished: reached max_epochs=1"
-    assert rows["best"].startswith(f"val/accuracy {runner.metrics['accuracy']:.4g} (iteration 2)")
-    assert rows["checkpoint"].startswith("last.pth, best_accuracy.pth (iteration 2, accuracy ")
-    assert "JavaScript" in plain
+def test_checkpoints_in_another_directory_are_found_through_the_timeline(tmp_path):
+    opened(tmp_path / "elsewhere").save(content(1), "epoch_1.pth", step=1, epoch=1)
+    timeline = [{"what": "start", "time": 1.0, "checkpoints": str(tmp_path / "elsewhere")}]
+    folder = make_run(tmp_path / "run", timeline=timeline)
+    (run,) = collect([folder])["runs"]
+    assert [entry["names"] for entry in run["checkpoints"]] == [["epoch_1.pth"]]
 
 
-def test_no_text_can_leave_its_script_element():
-    text = as_script_data({"</script>": "<!--<script>&\u2028\u2029"})
-    assert not set(text) & set("<>&\u2028\u2029")
-    assert json.loads(text) == {"</script>": "<!--<script>&\u2028\u2029"}
-    html = page({"made": 0, "version": "0", "runs": [], "differences": []}, title="<b>&\"'")
-    assert "&lt;b&gt;" in html
-    assert "<b>" not in html
+def test_the_best_value_of_a_metric_follows_its_direction(tmp_path):
+    values = [(1, 0.5, 3.0), (2, 0.9, 1.0), (3, 0.7, 2.0)]
+    rows = [{"mode": "val", "iter": n, "accuracy": a, "loss": b, "quux": b} for n, a, b in values]
+    (run,) = collect([make_run(tmp_path / "run", rows=rows)])["runs"]
+    assert run["best"] == {
+        "val/accuracy": {"value": 0.9, "iter": 2},
+        "val/loss": {"value": 1.0, "iter": 2},
+    }
+
+
+def test_a_value_that_is_not_finite_is_a_warning(tmp_path):
+    rows = [{"mode": "train", "iter": 7, "loss": "nan"}]
+    (run,) = collect([make_run(tmp_path / "run", rows=rows)])["runs"]
+    (warning,) = run["warnings"]
+    assert "train/loss" in warning["text"]
+    assert "iteration 7" in warning["text"]
+
+
+def test_one_run_twice_has_two_names(tmp_path):
+    folder = make_run(tmp_path / "run")
+    names = [run["name"] for run in collect([folder, folder])["runs"]]
+    assert len(set(names)) == 2
+
+
+def test_the_version_changes_with_the_files(tmp_path):
+    reader = RunReader(make_run(tmp_path / "run"))
+    before = reader.version()
+    assert reader.version() == before
+    (tmp_path / "run" / "hook_costs.json").write_text("{}")
+    assert reader.version() != before

@@ -1,4 +1,4 @@
-"""Curves from a log."""
+"""Curves from a growing log."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from hookline.report.curves import CurveReader
 
 def write(path, rows, mode="w"):
     with path.open(mode) as file:
-        file.writelines(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows)
+        for row in rows:
+            text = row if isinstance(row, str) else json.dumps(row)
+            file.write(f"{text}\n")
 
 
 def row(step, loss, mode="train"):
     return {"mode": mode, "iter": step, "epoch": 1, "wall_time": 100.0 + step, "loss": loss}
 
 
-def test_rows_are_added_as_they_come_and_a_cut_log_is_read_anew(tmp_path):
+def test_new_rows_are_added_and_a_truncated_log_is_read_from_its_beginning(tmp_path):
     path = tmp_path / "log.jsonl"
     reader = CurveReader(path)
     reader.update()
@@ -28,14 +30,19 @@ def test_rows_are_added_as_they_come_and_a_cut_log_is_read_anew(tmp_path):
     curves = reader.thinned()
     assert (curves["train/loss"]["x"], curves["train/loss"]["y"]) == ([1, 2, 3], [3.0, 2.0, 1.0])
     assert curves["val/loss"]["y"] == [2.5]
-    assert (reader.rows, reader.last_iter, reader.first_time, reader.last_time) == (4, 3, 101.0, 103.0)
+    assert (reader.rows, reader.last_iter, reader.first_time, reader.last_time) == (
+        4,
+        3,
+        101.0,
+        103.0,
+    )
     write(path, [row(1, 3.0), row(2, 9.0)])
     reader.update()
     assert reader.thinned()["train/loss"]["y"] == [3.0, 9.0]
     assert list(reader.thinned()) == ["train/loss"]
 
 
-def test_torn_and_foreign_lines_do_no_harm(tmp_path):
+def test_torn_and_foreign_lines_are_ignored(tmp_path):
     path = tmp_path / "log.jsonl"
     deep = "[" * 100_000
     write(
@@ -59,9 +66,19 @@ def test_torn_and_foreign_lines_do_no_harm(tmp_path):
     assert reader.thinned()["train/loss"]["y"] == [1.0, 2.0]
 
 
-def test_what_is_not_finite_is_counted_and_not_drawn(tmp_path):
+def test_values_that_are_not_finite_are_counted_and_not_drawn(tmp_path):
     path = tmp_path / "log.jsonl"
-    write(path, [row(1, 1.0), row(2, "nan"), row(3, "inf"), '{"mode": "train", "iter": 4, "loss": NaN}', row(5, True), row(6, "text")])
+    write(
+        path,
+        [
+            row(1, 1.0),
+            row(2, "nan"),
+            row(3, "inf"),
+            '{"mode": "train", "iter": 4, "loss": NaN}',
+            row(5, True),
+            row(6, "text"),
+        ],
+    )
     reader = CurveReader(path)
     reader.update()
     curve = reader.thinned()["train/loss"]
@@ -69,7 +86,7 @@ def test_what_is_not_finite_is_counted_and_not_drawn(tmp_path):
     assert curve["not_finite"] == {"count": 3, "first": 2}
 
 
-def test_points_out_of_order_are_put_in_order(tmp_path):
+def test_points_are_sorted(tmp_path):
     write(tmp_path / "log.jsonl", [row(5, 5.0), row(3, 3.0), row(4, 4.0)])
     reader = CurveReader(tmp_path / "log.jsonl")
     reader.update()
@@ -77,8 +94,14 @@ def test_points_out_of_order_are_put_in_order(tmp_path):
 
 
 def test_many_curves_share_the_points_of_a_page(tmp_path):
-    write(tmp_path / "log.jsonl", [{"mode": "train", "iter": step, **{f"s{n}": 1.0 * step for n in range(40)}} for step in range(600)])
+    write(
+        tmp_path / "log.jsonl",
+        [
+            {"mode": "train", "iter": step, **{f"s{n}": 1.0 * step for n in range(40)}}
+            for step in range(600)
+        ],
+    )
     reader = CurveReader(tmp_path / "log.jsonl")
     reader.update()
-    curves = reader.thinned(most=10_000)
+    curves = reader.thinned(limit=10_000)
     assert all(len(curve["x"]) <= 250 and curve["count"] == 600 for curve in curves.values())

@@ -1,4 +1,4 @@
-"""What a run runs on."""
+"""The environment of a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_the_state_of_a_repository_is_its_commit_branch_and_changes(tmp_path):
 
 
 @needs_git
-def test_a_repository_cannot_make_the_probe_run_its_programs(tmp_path):
+def test_the_programs_of_a_repository_are_not_run(tmp_path):
     git(tmp_path, "init")
     (tmp_path / "evil.sh").write_text(f"#!/bin/sh\ntouch {tmp_path}/hit\n")
     (tmp_path / "evil.sh").chmod(0o755)
@@ -46,7 +46,9 @@ def test_a_repository_cannot_make_the_probe_run_its_programs(tmp_path):
     assert not (tmp_path / "hit").exists()
 
 
-def test_no_repository_no_git_and_a_git_that_hangs_are_all_no_state(tmp_path, monkeypatch):
+def test_without_a_repository_without_git_and_with_a_hanging_git_there_is_no_state(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert git_state(tmp_path) is None
     tools = tmp_path / "tools"
@@ -55,11 +57,11 @@ def test_no_repository_no_git_and_a_git_that_hangs_are_all_no_state(tmp_path, mo
     assert git_state(tmp_path) is None
     (tools / "git").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
     (tools / "git").chmod(0o755)
-    monkeypatch.setattr("hookline.report.environment.GIT_LIMIT", 0.2)
+    monkeypatch.setattr("hookline.report.environment.GIT_TIMEOUT_S", 0.2)
     assert git_state(tmp_path) is None
 
 
-def test_a_process_is_known_by_its_number_and_its_beginning():
+def test_a_process_is_identified_by_its_id_and_its_start():
     own = environment(torch.device("cpu"))
     assert own["pid"] == os.getpid()
     assert is_alive(own) is True

@@ -1,4 +1,4 @@
-"""A growing file is read once, and one that was written anew from its beginning."""
+"""Growing files that are read piece by piece."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from hookline.report.tail import Tail
 
 
 def read(tail: Tail) -> list[bytes]:
-    return [line for lines in tail.pieces() for line in lines]
+    return [line for lines in tail.new_lines() for line in lines]
 
 
-def test_only_whole_new_lines_are_given(tmp_path):
+def test_only_complete_new_lines_are_returned(tmp_path):
     path = tmp_path / "log"
     tail = Tail(path)
     assert read(tail) == []
@@ -22,7 +22,7 @@ def test_only_whole_new_lines_are_given(tmp_path):
     assert not tail.restarted
 
 
-def test_a_file_that_was_replaced_cut_or_rewritten_is_read_from_its_beginning(tmp_path):
+def test_a_replaced_truncated_or_rewritten_file_is_read_from_its_beginning(tmp_path):
     path = tmp_path / "log"
     tail = Tail(path)
     path.write_bytes(b"one\ntwo\n")
@@ -36,8 +36,8 @@ def test_a_file_that_was_replaced_cut_or_rewritten_is_read_from_its_beginning(tm
     assert tail.restarted
 
 
-def test_a_long_file_comes_in_pieces(tmp_path, monkeypatch):
-    monkeypatch.setattr("hookline.report.tail.PIECE", 7)
+def test_a_long_file_is_read_in_pieces(tmp_path, monkeypatch):
+    monkeypatch.setattr("hookline.report.tail.PIECE_BYTES", 7)
     path = tmp_path / "log"
     path.write_bytes(b"".join(b"line %d\n" % number for number in range(50)) + b"torn")
     tail = Tail(path)

@@ -3,29 +3,67 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from types import SimpleNamespace
 
+import pytest
+
 from hookline.checkpoint import CheckpointStore
-from hookline.cli.verify_resume import _kill_and_compare
+from hookline.cli.verify_resume import kill_and_compare
 from hookline.verify import Chain, run_chain
 from hookline.verify.chain import has_saved
 from hookline.verify.trace import TRAINING
+from tests.clock import FakeClock
+from tests.waiting import POLL_S
 
 
-def fork(work_dir, pause: float = 0.0, rest: float = 0.0) -> int:
-    """A run that trains for a while, saves, and goes on for a while; `began.txt` says whether it found a checkpoint."""
-    work_dir.mkdir(parents=True, exist_ok=True)
-    process = os.fork()
-    if process:
-        return process
-    with (work_dir / "began.txt").open("a") as file:
-        file.write("resumed\n" if has_saved(work_dir) else "anew\n")
-    (work_dir / TRAINING).write_text(str(os.getpid()))
-    time.sleep(pause)
-    save(work_dir)
-    time.sleep(rest)
-    os._exit(0)
+class Job:
+    """A run that trains until its gate opens, then saves, and then trains until it is killed.
+
+    Its time is fake: every poll of the chain takes a second, and after `polls` of them the gate
+    opens. The piece with the number `pieces` exits after its save. Each piece writes to `began.txt`
+    whether it has found a checkpoint.
+    """
+
+    def __init__(self, clock: FakeClock, polls: float = 10, pieces: int = 1) -> None:
+        self.clock = clock
+        self.polls = polls
+        self.pieces = pieces
+        self.started = 0
+        self.polled = 0
+        self.gate: int | None = None
+
+    def launch(self, work_dir) -> int:
+        self.started += 1
+        self.polled = 0
+        work_dir.mkdir(parents=True, exist_ok=True)
+        closed, gate = os.pipe()
+        process = os.fork()
+        if process:
+            os.close(closed)
+            self.gate = gate
+            return process
+        os.close(gate)
+        with (work_dir / "began.txt").open("a") as file:
+            file.write("resumed\n" if has_saved(work_dir) else "new\n")
+        (work_dir / TRAINING).write_text(str(os.getpid()))
+        os.read(closed, 1)
+        save(work_dir)
+        while self.started < self.pieces:
+            signal.pause()
+        os._exit(0)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(POLL_S)
+        self.clock.advance(1.0)
+        self.polled += 1
+        if self.polled == self.polls:
+            self.open_gate()
+
+    def open_gate(self) -> None:
+        os.write(self.gate, b"!")
+        os.close(self.gate)
 
 
 def save(work_dir) -> None:
@@ -35,23 +73,40 @@ def save(work_dir) -> None:
     store.unlock()
 
 
-def test_a_run_is_killed_only_when_it_has_something_to_resume_from(tmp_path):
-    result = run_chain(lambda work_dir: fork(work_dir, 0.15, 0.3), tmp_path, Chain(3, span=0.05, early=0.5, in_save=0.0))
+@pytest.mark.parametrize("early", [0.0, 1.0])
+def test_a_run_is_killed_only_when_it_has_something_to_resume_from(tmp_path, clock, early):
+    job = Job(clock, pieces=4)
+    times = {"span": 2.0, "limit": 1e9, "clock": clock, "sleep": job.sleep}
+    result = run_chain(job.launch, tmp_path, Chain(3, early=early, in_save=0.0, **times))
     assert result.failures == []
     assert result.kills == 3
-    assert (tmp_path / "began.txt").read_text().split() == ["anew", "resumed", "resumed", "resumed"]
+    began = (tmp_path / "began.txt").read_text().split()
+    if early:  # A piece that is killed while it starts may leave no line.
+        assert began[0] == "new"
+        assert set(began[1:]) == {"resumed"}
+    else:
+        assert began == ["new", "resumed", "resumed", "resumed"]
 
 
-def test_a_run_that_never_saves_is_given_up(tmp_path):
-    result = run_chain(lambda work_dir: fork(work_dir, 5), tmp_path, Chain(1, span=0.01, limit=0.2))
+def test_a_run_that_never_saves_is_given_up(tmp_path, clock):
+    job = Job(clock, polls=float("inf"))
+    chain = Chain(1, span=1.0, limit=100.0, clock=clock, sleep=job.sleep)
+    result = run_chain(job.launch, tmp_path, chain)
     assert result.kills == 0
-    assert result.failures == ["there was no checkpoint after 0 s"]
+    assert result.failures == ["no checkpoint within 100 s"]
 
 
-def test_a_run_that_saves_at_its_end_only_is_not_said_to_have_resumed(tmp_path, capsys):
+def test_a_run_that_saves_at_its_end_only_is_not_reported_as_resumed(tmp_path, capsys, clock):
+    def start(work_dir):
+        job = Job(clock, pieces=1)
+        process = job.launch(work_dir)
+        job.open_gate()
+        return SimpleNamespace(pid=process)
+
     save(tmp_path / "straight")
-    launcher = SimpleNamespace(start=lambda work_dir: SimpleNamespace(pid=fork(work_dir)))
-    assert _kill_and_compare(launcher, tmp_path / "straight", tmp_path, kills=1, seed=0, seconds=600.0) == 1
-    said = capsys.readouterr().out
-    assert "never resumed from a checkpoint: it was through before it could be killed after a save" in said
-    assert "bit-identical" not in said
+    launcher = SimpleNamespace(start=start)
+    straight = tmp_path / "straight"
+    assert kill_and_compare(launcher, straight, tmp_path, kills=1, seed=0, seconds=600.0) == 1
+    printed = capsys.readouterr().out
+    assert "never resumed from a checkpoint" in printed
+    assert "bit-identical" not in printed

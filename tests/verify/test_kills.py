@@ -9,9 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
+from torch.utils.data import Dataset
 
+from hookline import Runner, make_loader
+from hookline.engine import BaseHook
 from hookline.verify import compare_runs
-from tests.engine.test_resume import run
+from tests.helpers import batches
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,22 +23,53 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.exhaustive
 def test_killed_again_and_again_every_run_ends_bit_identical(tmp_path):
     results = tmp_path / "results.json"
-    command = [sys.executable, ROOT / "scripts" / "kill_chains.py", "--kills", "3", "--per-chain", "3", "--json", results]
+    command = [
+        sys.executable,
+        ROOT / "scripts" / "kill_chains.py",
+        "--kills",
+        "3",
+        "--per-chain",
+        "3",
+        "--json",
+        results,
+    ]
     cases = ["everything, two workers"]
-    done = subprocess.run([*command, *(part for case in cases for part in ("--case", case))], capture_output=True, text=True, timeout=600)
+    done = subprocess.run(
+        [*command, *(part for case in cases for part in ("--case", case))],
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     outcome = json.loads(results.read_text())
     assert outcome["kills"] >= 3
 
 
+def run(folder: Path) -> Runner:
+    torch.manual_seed(3)
+    model = nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, 3))
+    runner = Runner(
+        model,
+        train_loader=batches(7),
+        val_loader=batches(2),
+        optimizer=torch.optim.AdamW(model.parameters(), lr=0.01),
+        loss_fn=nn.CrossEntropyLoss(),
+        max_iters=17,
+        work_dir=folder,
+        seed=3,
+        hooks=[{"type": "CheckpointHook", "by_epoch": False, "interval": 5}],
+    )
+    return runner.train()
+
+
 def test_a_difference_is_found_and_named(tmp_path):
     one, two = run(tmp_path / "one"), run(tmp_path / "two")
     assert not any(compare_runs(one.work_dir, two.work_dir).values())
-    checkpoint = two.store.load("last.pth")
+    checkpoint = two.checkpointer.store.load("last.pth")
     checkpoint["state_dict"]["0.weight"][0, 0] += 1e-6
-    two.store.prepare()
-    two.store.save(checkpoint, "last.pth", step=two.iter, epoch=two.epoch)
-    two.store.unlock()
+    two.checkpointer.store.prepare()
+    two.checkpointer.store.save(checkpoint, "last.pth", step=two.iter, epoch=two.epoch)
+    two.checkpointer.store.unlock()
     subjects = compare_runs(one.work_dir, two.work_dir)
     assert [subject for subject, texts in subjects.items() if texts] == ["weights"]
     assert subjects["weights"][0].startswith("0.weight: 1 of 96 values differ")
@@ -48,28 +83,49 @@ def test_a_log_with_a_double_point_is_found(tmp_path):
     assert compare_runs(one.work_dir, two.work_dir)["log"]
 
 
+CONFIG = """
+model: {type: cnn, dropout: 0.2}
+dataset: {type: digits, augment: true}
+loader: {batch_size: 64}
+training: {epochs: 4}
+hooks:
+  - {type: LoggerHook, interval: 5}
+  - {type: CheckpointHook, interval: 5, by_epoch: false}
+  - {type: stall.Stall}
+"""
+STALL = """
+import signal
+from hookline import BaseHook
+
+class Stall(BaseHook):
+    '''Stops the first piece of a run in iteration 30 until it is killed.'''
+
+    def before_train(self, runner):
+        marker = runner.work_dir / "first_piece"
+        self.stalls = "killed" in runner.work_dir.name and not marker.exists()
+        if self.stalls:
+            marker.touch()
+
+    def before_train_iter(self, runner):
+        while self.stalls and runner.iter == 30:
+            signal.pause()
+"""
+NOT_IN_A_SAVE = "1"  # With this seed the first kill does not wait for a save.
+
+
 @pytest.mark.slow
-def test_verify_resume_kills_a_config_of_the_users_and_says_that_it_survived(tmp_path):
-    config = tmp_path / "config.yaml"
-    config.write_text(
-        "model: {type: cnn, dropout: 0.2}\ndataset: {type: digits, augment: true}\nloader: {batch_size: 64}\n"
-        "training: {epochs: 4}\nhooks: [{type: LoggerHook, interval: 5}, {type: CheckpointHook, interval: 5, by_epoch: false}]\n"
-    )
-    command = [sys.executable, "-m", "hookline", "verify-resume", config, "--kills", "1", "--work-dir", tmp_path / "runs"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
+def test_verify_resume_kills_a_config_of_the_users_and_reports_that_it_survived(tmp_path):
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    (tmp_path / "stall.py").write_text(STALL)
+    command = [sys.executable, "-m", "hookline", "verify-resume", "config.yaml", "--kills", "1"]
+    command += ["--seed", NOT_IN_A_SAVE, "--work-dir", "runs"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "the killed run ended bit-identical to the straight one" in done.stdout
+    assert "run 1: 1 kill" in done.stdout
+    assert "bit-identical" in done.stdout
 
 
 def test_resuming_in_the_middle_of_a_million_samples_reads_none_of_those_before(tmp_path):
-    import time
-
-    from torch import nn
-    from torch.utils.data import Dataset
-
-    from hookline import Runner, make_loader
-    from hookline.engine import BaseHook
-
     class Million(Dataset):
         read = 0
         num_classes = 2
@@ -94,15 +150,19 @@ def test_resuming_in_the_middle_of_a_million_samples_reads_none_of_those_before(
         loader = make_loader(Million(), batch_size=32, shuffle=True, seed=1)
         optimizer = torch.optim.SGD(model.parameters(), lr=1e-9)
         runner = Runner(
-            model, train_loader=loader, optimizer=optimizer, loss_fn=nn.CrossEntropyLoss(), work_dir=tmp_path, hooks=hooks, **parts
+            model,
+            train_loader=loader,
+            optimizer=optimizer,
+            loss_fn=nn.CrossEntropyLoss(),
+            work_dir=tmp_path,
+            hooks=hooks,
+            **parts,
         )
         runner.train()
         return runner
 
     train(StopAt(), max_epochs=1)
     Million.read = 0
-    started = time.monotonic()
     resumed = train(resume="auto", max_iters=4)
     assert resumed.iter == 4
     assert Million.read == 32
-    assert time.monotonic() - started < 5  # generous, for a busy machine; it takes a fraction of a second

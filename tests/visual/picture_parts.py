@@ -9,7 +9,7 @@ from hookline.engine import BaseHook
 
 
 class Records(BaseHook):
-    """Collects what is put into the events."""
+    """Collects the records of the events."""
 
     def __init__(self):
         self.records = []
@@ -27,18 +27,28 @@ class Records(BaseHook):
 def images(count=4, size=5, channels=1, classes=3, seed=0):
     generator = torch.Generator().manual_seed(seed)
     return [
-        (torch.rand(size, channels, 8, 8, generator=generator), torch.randint(classes, (size,), generator=generator)) for _ in range(count)
+        (
+            torch.rand(size, channels, 8, 8, generator=generator),
+            torch.randint(classes, (size,), generator=generator),
+        )
+        for _ in range(count)
     ]
 
 
 def conv_model(seed=0):
     torch.manual_seed(seed)
-    body = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(inplace=True), nn.Conv2d(4, 6, 3), nn.ReLU(inplace=True)
+    body = (
+        nn.Conv2d(1, 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(inplace=True),
+        nn.Conv2d(4, 6, 3),
+        nn.ReLU(inplace=True),
+    )
     return nn.Sequential(*body, nn.Dropout(0.5), nn.Flatten(), nn.Linear(6 * 36, 3))
 
 
 class Transformer(nn.Module):
-    """Patches of an 8x8 image, a class token, a layer with `nn.MultiheadAttention` and one with fused attention."""
+    """A vision transformer with a layer of `nn.MultiheadAttention` and one of fused attention."""
 
     def __init__(self):
         super().__init__()
@@ -62,4 +72,8 @@ class FusedAttention(nn.Module):
 
     def forward(self, tokens):
         query, key, value = self.project(tokens).unflatten(-1, (3, 4, 4)).permute(2, 0, 3, 1, 4)
-        return nn.functional.scaled_dot_product_attention(query, key, value, dropout_p=0.1).transpose(1, 2).flatten(2)
+        return (
+            nn.functional.scaled_dot_product_attention(query, key, value, dropout_p=0.1)
+            .transpose(1, 2)
+            .flatten(2)
+        )

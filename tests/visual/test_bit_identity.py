@@ -17,6 +17,7 @@ from hookline.hooks import (
     DetVisualizationHook,
     EvalHook,
     FeatureMapHook,
+    GradientCumulativeOptimizerHook,
     GradientFlowHook,
     OptimizerHook,
     SaliencyHook,
@@ -33,7 +34,9 @@ CLASSES = EVERYWHERE | {"VisualizationHook", "CAMHook", "SaliencyHook"}
 
 def segmenter():
     torch.manual_seed(0)
-    return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Dropout2d(0.5), nn.Conv2d(4, 3, 1))
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.Dropout2d(0.5), nn.Conv2d(4, 3, 1)
+    )
 
 
 def detector():
@@ -47,13 +50,16 @@ def masks(count=4, seed=0):
 
 def boxes(count=4, seed=0):
     found = {"boxes": torch.tensor([[[4.0, 30, 24, 50]]] * 5), "labels": torch.tensor([[1]] * 5)}
-    return [(nn.functional.interpolate(inputs, (64, 64)), found) for inputs, _ in images(count, channels=3, seed=seed)]
+    return [
+        (nn.functional.interpolate(inputs, (64, 64)), found)
+        for inputs, _ in images(count, channels=3, seed=seed)
+    ]
 
 
-def all_pictures():
+def all_picture_hooks():
     every = {"interval": 1, "max_samples": 2}
     return [
-        VisualizationHook(interval=1, backend="pillow"),
+        VisualizationHook(interval=1, backend="matplotlib"),
         DetVisualizationHook(interval=1, backend="pillow", score_thr=0.0),
         SegVisualizationHook(interval=1, backend="pillow"),
         FeatureMapHook(frequency=1),
@@ -64,17 +70,19 @@ def all_pictures():
     ]
 
 
-class Watch(BaseHook):
-    """Notes the loss of each iteration, the modes, and the metrics of each validation."""
+class Recorder(BaseHook):
+    """Records losses and modes of each iteration, and metrics of each validation."""
 
     def __init__(self):
-        self.seen = []
+        self.recorded = []
 
     def after_train_iter(self, runner):
-        self.seen.append((runner.loss.item(), [module.training for module in runner.model.modules()]))
+        self.recorded.append(
+            (runner.loss.item(), [module.training for module in runner.model.modules()])
+        )
 
     def after_val_epoch(self, runner):
-        self.seen.append(dict(runner.metrics))
+        self.recorded.append(dict(runner.metrics))
 
 
 @pytest.mark.parametrize(
@@ -87,22 +95,43 @@ class Watch(BaseHook):
     ],
 )
 @pytest.mark.parametrize("accumulated", [False, True])
-def test_weights_optimizer_losses_modes_metrics_and_random_numbers_are_the_same(tmp_path, make_model, make_data, drawn_by, accumulated):
+def test_weights_optimizer_losses_modes_metrics_and_random_numbers_are_the_same(
+    tmp_path, make_model, make_data, drawn_by, accumulated
+):
     def final(folder, *hooks):
-        random.seed(1), np.random.seed(1)
-        model, watch = make_model(), Watch()
+        random.seed(1)
+        np.random.seed(1)
+        model = make_model()
+        recorder = Recorder()
         torch.manual_seed(2)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-        owner = OptimizerHook() if not accumulated else {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": 2}
-        from hookline import HOOKS
+        owner = OptimizerHook()
+        if accumulated:
+            owner = GradientCumulativeOptimizerHook(cumulative_iters=2)
+        parts = {
+            "model": model,
+            "optimizer": optimizer,
+            "train_loader": make_data(),
+            "val_loader": make_data(2, seed=3),
+            "max_epochs": 2,
+        }
+        make_runner(
+            tmp_path / folder, owner, EvalHook(interval=1), recorder, *hooks, **parts
+        ).train()
+        return (
+            model.state_dict(),
+            optimizer.state_dict(),
+            recorder.recorded,
+            (random.random(), np.random.rand(), torch.rand(1).item()),
+        )
 
-        parts = {"model": model, "optimizer": optimizer, "train_loader": make_data(), "val_loader": make_data(2, seed=3), "max_epochs": 2}
-        make_runner(tmp_path / folder, HOOKS.build(owner), EvalHook(interval=1), watch, *hooks, **parts).train()
-        return model.state_dict(), optimizer.state_dict(), watch.seen, (random.random(), np.random.rand(), torch.rand(1).item())
-
-    plain, drawn = final("plain"), final("drawn", *all_pictures())
+    plain = final("plain")
+    drawn = final("drawn", *all_picture_hooks())
     assert diff(plain[0], drawn[0]) == []
     assert diff(plain[1], drawn[1]) == []
     assert plain[2:] == drawn[2:]
-    kinds = {path.relative_to(tmp_path / "drawn/visualizations").parts[0] for path in (tmp_path / "drawn").rglob("*.png")}
+    kinds = {
+        path.relative_to(tmp_path / "drawn/visualizations").parts[0]
+        for path in (tmp_path / "drawn").rglob("*.png")
+    }
     assert kinds == drawn_by

@@ -1,47 +1,92 @@
-"""Tiles, captions and legends have places of their own."""
+"""Layout of tiles, captions and legends."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from hookline.visual.canvas import Text, text_width
-from hookline.visual.grid import EDGE, GAP, TITLE, Tile, grid
+from hookline.visual.backends import render
+from hookline.visual.canvas import Raster, Rectangle, Text
+from hookline.visual.grid import GAP, MARGIN, TITLE_HEIGHT, Tile, draw_grid
+from hookline.visual.text import text_width
 
-
-def tile(value, captions=(("caption", (0, 0, 0)),), size=100, **more):
-    return Tile(np.full((size, size, 3), value, dtype=np.uint8), captions, **more)
-
-
-def test_tiles_stand_row_by_row_with_those_of_a_sample_side_by_side():
-    picture = grid([tile(value) for value in (10, 20, 30, 40)], "title", per_sample=2)
-    centres = {}
-    for value in (10, 20, 30, 40):
-        rows, columns = np.nonzero((picture.pixels == value).all(-1))
-        assert len(rows) == 100 * 100  # nothing covers it
-        centres[value] = (rows.min(), columns.min())
-    assert centres[10] == (TITLE, EDGE)
-    assert centres[20] == (TITLE, EDGE + 100 + GAP)
-    assert centres[30][0] > centres[10][0]
-    assert centres[30][1] == EDGE
+BLACK = (0, 0, 0)
 
 
-def test_texts_of_a_tile_move_with_it():
-    (text,) = [text for text in grid([tile(10, texts=[Text(5, 7, "inside")])], "title").texts if text.text == "inside"]
-    assert (text.x, text.y) == (EDGE + 5, TITLE + 7)
+def tile(value, captions=(("caption", BLACK),), size=100, **options):
+    return Tile(np.full((size, size, 3), value, dtype=np.uint8), captions, **options)
 
 
-def test_a_long_legend_goes_on_in_further_rows_and_stays_inside():
+def texts(canvas):
+    return {shape.text: shape for shape in canvas.shapes if isinstance(shape, Text)}
+
+
+def test_the_tiles_of_a_sample_stand_side_by_side():
+    canvas = draw_grid([tile(value) for value in (10, 20, 30, 40)], "title", tiles_per_sample=2)
+    positions = {
+        shape.pixels[0, 0, 0]: (shape.x, shape.y)
+        for shape in canvas.shapes
+        if isinstance(shape, Raster)
+    }
+    assert positions[10] == (MARGIN, TITLE_HEIGHT)
+    assert positions[20] == (MARGIN + 100 + GAP, TITLE_HEIGHT)
+    assert positions[30][0] == MARGIN
+    assert positions[30][1] > TITLE_HEIGHT + 100
+
+
+@pytest.mark.parametrize("backend", ["pillow", "matplotlib"])
+def test_nothing_covers_a_tile(backend):
+    canvas = draw_grid([tile(value) for value in (10, 20, 30)], "title")
+    pixels = render(canvas, backend)
+    for value in (10, 20, 30):
+        assert (pixels == value).all(-1).sum() >= 100 * 100  # texts have gray pixels, too
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 12, 16, 30])
+def test_a_grid_is_about_square_and_holds_all_tiles(count):
+    canvas = draw_grid([tile(10) for _ in range(count)], "title")
+    rasters = [shape for shape in canvas.shapes if isinstance(shape, Raster)]
+    assert len({(raster.x, raster.y) for raster in rasters}) == count
+    assert 0.3 < canvas.width / canvas.height < 3
+
+
+def test_shapes_of_a_tile_move_with_it():
+    canvas = draw_grid([tile(10, shapes=[Text(5, 7, "inside")])], "title")
+    text = texts(canvas)["inside"]
+    assert (text.x, text.y) == (MARGIN + 5, TITLE_HEIGHT + 7)
+
+
+def test_a_frame_lies_around_its_tile():
+    canvas = draw_grid([tile(10, frame=(9, 8, 7))], "title")
+    pixels = render(canvas)
+    rows, columns = np.nonzero((pixels == (9, 8, 7)).all(-1))
+    assert (columns.min(), rows.min()) == (MARGIN - 3, TITLE_HEIGHT - 3)
+    assert (columns.max(), rows.max()) == (MARGIN + 102, TITLE_HEIGHT + 102)
+    assert (pixels == 10).all(-1).sum() == 100 * 100
+
+
+def test_a_long_legend_continues_in_further_rows_and_stays_inside():
     legend = [(f"class number {number}", (number, 0, 0)) for number in range(1, 12)]
-    picture = grid([tile(200), tile(200)], "title", legend=legend)
-    height, width, _ = picture.pixels.shape
-    entries = {text.text: text for text in picture.texts if text.text.startswith("class")}
-    assert len(entries) == 11
-    for name, (text, colour) in zip(entries, [(entries[name], colour) for name, colour in legend], strict=True):
-        assert text.x + text_width(name, text.size) <= width
-        assert text.y < height
-        assert picture.pixels[int(text.y), int(text.x) - 10].tolist() == list(colour)  # the swatch beside its name
+    canvas = draw_grid([tile(200), tile(200)], "title", legend=legend)
+    swatches = {shape.color: shape for shape in canvas.shapes if isinstance(shape, Rectangle)}
+    for name, color in legend:
+        text = texts(canvas)[name]
+        swatch = swatches[color]
+        assert text.x + text_width(name, text.size) <= canvas.width
+        assert text.y < canvas.height
+        assert swatch.y < text.y < swatch.y + swatch.height
+        assert swatch.x + swatch.width < text.x
+    assert len({swatch.y for swatch in swatches.values()}) > 1
 
 
-def test_captions_that_are_too_long_are_shortened():
-    (text,) = [text for text in grid([tile(1, [("x" * 100, (0, 0, 0))])], "title").texts if "x" in text.text]
-    assert text_width(text.text, text.size) <= 100
+def test_a_scale_has_a_color_bar_and_a_name():
+    plain = draw_grid([tile(10), tile(10)], "title")
+    canvas = draw_grid([tile(10), tile(10)], "title", scale="heat")
+    assert "heat" in texts(canvas)
+    assert canvas.height > plain.height
+
+
+def test_a_caption_that_is_too_long_is_shortened():
+    canvas = draw_grid([tile(1, [("x" * 100, BLACK)])], "title")
+    caption = next(text for text in texts(canvas) if text.startswith("x"))
+    assert text_width(caption, texts(canvas)[caption].size) <= 100

@@ -1,30 +1,54 @@
-"""Histograms of weights and gradients."""
+"""Charts of histograms of weights and gradients."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from hookline.visual.histograms import BAR, BINS, GRADIENTS, MAX_ROWS, NAMES, TOP, WEIGHTS, histogram_picture
+from hookline.visual.backends import render
+from hookline.visual.canvas import Text
+from hookline.visual.histograms import (
+    BIN_WIDTH,
+    BINS,
+    GRADIENT_COLOR,
+    MAX_ROWS,
+    PLOT_HEIGHT,
+    ROW_HEIGHT,
+    TOP,
+    WEIGHT_COLOR,
+    WEIGHTS_X,
+    draw_histograms,
+)
+
+
+def texts(canvas):
+    return [shape.text for shape in canvas.shapes if isinstance(shape, Text)]
 
 
 def test_bars_are_as_high_as_values_are_frequent():
     values = np.concatenate([np.zeros(100), np.ones(50)])
-    picture = histogram_picture({"layer": (values, values)}, "title")
-    column = NAMES + 14 + 1
-    first = (picture.pixels[TOP : TOP + 34, column] == WEIGHTS).all(-1).sum()
-    last = (picture.pixels[TOP : TOP + 34, column + (BINS - 1) * BAR] == WEIGHTS).all(-1).sum()
-    assert (first, last) == (32, 16)
-    assert (picture.pixels == GRADIENTS).all(-1).any()
-    assert {"layer", "weights", "gradients", "0", "1"} <= {text.text for text in picture.texts}
+    canvas = draw_histograms({"layer": (values, values)}, "title")
+    pixels = render(canvas)[TOP : TOP + ROW_HEIGHT]
+    first = (pixels[:, WEIGHTS_X + 1] == WEIGHT_COLOR).all(-1).sum()
+    last = (pixels[:, WEIGHTS_X + 1 + (BINS - 1) * BIN_WIDTH] == WEIGHT_COLOR).all(-1).sum()
+    assert (first, last) == (PLOT_HEIGHT, PLOT_HEIGHT / 2)
+    assert (pixels == GRADIENT_COLOR).all(-1).any()
+    assert {"layer", "weights", "gradients", "0", "1"} <= set(texts(canvas))
 
 
-def test_values_that_are_not_finite_or_not_there_are_no_obstacle():
-    picture = histogram_picture({"odd": (np.array([np.nan, np.inf, 1.0]), np.zeros(0))}, "title")
-    assert "none" in {text.text for text in picture.texts}
+def test_values_that_are_not_finite_are_left_out():
+    odd = np.array([np.nan, np.inf, 1.0])
+    canvas = draw_histograms({"odd": (odd, odd)}, "title")
+    assert (render(canvas) == WEIGHT_COLOR).all(-1).any()
+    assert "none" not in texts(canvas)
+
+
+def test_a_layer_without_values_has_none():
+    canvas = draw_histograms({"empty": (np.zeros(0), np.full(3, np.nan))}, "title")
+    assert texts(canvas).count("none") == 2
 
 
 def test_of_many_layers_some_are_shown():
     layers = {f"layer.{index}": (np.ones(3), np.ones(3)) for index in range(100)}
-    names = [text.text for text in histogram_picture(layers, "title").texts if text.text.startswith("layer.")]
+    names = [text for text in texts(draw_histograms(layers, "title")) if "layer." in text]
     assert len(names) == MAX_ROWS
     assert (names[0], names[-1]) == ("layer.0", "layer.99")

@@ -1,4 +1,4 @@
-"""Extra passes leave no trace, even in models that do their best to keep one."""
+"""Additional passes do not change a model, its gradients or random numbers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hookline.visual.passes import undisturbed
 from tests.visual.picture_parts import conv_model
 
 
-class Restless(nn.Module):
-    """Counts its passes, and draws random numbers whatever its mode."""
+class Stateful(nn.Module):
+    """Counts its forward passes, and draws random numbers in any mode."""
 
     def __init__(self):
         super().__init__()
@@ -27,8 +27,8 @@ class Restless(nn.Module):
         return self.body(inputs + torch.rand_like(inputs))
 
 
-def test_modes_buffers_gradients_and_random_numbers_are_as_before():
-    model = Restless().train()
+def test_modes_buffers_gradients_and_random_numbers_are_restored():
+    model = Stateful().train()
     model.body[1].eval()
     model(torch.rand(2, 1, 8, 8)).sum().backward()
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -38,9 +38,9 @@ def test_modes_buffers_gradients_and_random_numbers_are_as_before():
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
     expected = random.random(), np.random.rand(), torch.rand(1)
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
-    with torch.no_grad(), undisturbed(model) as quiet:
-        assert not any(module.training for module in quiet.modules())
-        quiet(torch.rand(2, 1, 8, 8)).sum().backward()
+    with torch.no_grad(), undisturbed(model) as evaluated:
+        assert not any(module.training for module in evaluated.modules())
+        evaluated(torch.rand(2, 1, 8, 8)).sum().backward()
     assert (random.random(), np.random.rand(), torch.rand(1)) == expected
     assert [module.training for module in model.modules()] == modes
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -49,7 +49,7 @@ def test_modes_buffers_gradients_and_random_numbers_are_as_before():
         assert torch.equal(parameter.grad, values[name])
 
 
-def test_they_are_put_back_after_an_error_too():
+def test_everything_is_restored_after_an_error():
     model = conv_model().train()
     with pytest.raises(RuntimeError, match="shape|size"), undisturbed(model):
         model(torch.rand(1, 1, 3, 3))

@@ -1,4 +1,4 @@
-"""Drawing leaves torch's threads to the training."""
+"""The drawing thread starts no threads of torch."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import torch
 from torch import nn
 from hookline.engine import BaseHook
 from hookline.hooks import AttentionMapHook, CAMHook, FeatureMapHook, GradientFlowHook, SaliencyHook, VisualizationHook
-from hookline.visual.painter import painter_of
+from hookline.visual.painter import get_painter
 from tests.helpers import make_runner
 
 class CountThreads(BaseHook):
     def after_train(self, runner):
-        painter = painter_of(runner)
-        painter.submit("count", self.count)  # in its thread, after all pictures
+        painter = get_painter(runner)
+        painter.submit("count", self.count)  # runs in the drawing thread, after all pictures
         painter.finish()
 
     def count(self):
@@ -29,15 +29,17 @@ class CountThreads(BaseHook):
 class Attends(nn.Module):
     def __init__(self):
         super().__init__()
-        self.see, self.attend, self.tell = nn.Conv2d(3, 16, 16, stride=16), nn.MultiheadAttention(16, 2, batch_first=True), nn.Linear(16, 3)
+        self.patches = nn.Conv2d(3, 16, 16, stride=16)
+        self.attention = nn.MultiheadAttention(16, 2, batch_first=True)
+        self.head = nn.Linear(16, 3)
 
     def forward(self, images):
-        tokens = self.see(images).flatten(2).transpose(1, 2)
-        return self.tell(self.attend(tokens, tokens, tokens)[0].mean(1))
+        tokens = self.patches(images).flatten(2).transpose(1, 2)
+        return self.head(self.attention(tokens, tokens, tokens)[0].mean(1))
 
 def threads_of_torch(*hooks):
     count = CountThreads()
-    # Large enough that torch would share the work among its threads.
+    # Large enough for torch to use several threads.
     images = [(torch.rand(4, 3, 256, 256), torch.randint(3, (4,)))]
     make_runner(sys.argv[1], *hooks, count, model=Attends(), train_loader=images, max_epochs=2).train()
     return count.of_torch
@@ -50,10 +52,18 @@ print(threads_of_torch(), threads_of_torch(*drawing))
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not list a process's threads in /proc")
-def test_the_thread_that_draws_has_no_threads_of_torch_beside_those_of_the_training(tmp_path):
-    """With a second set of them the first would no longer spin for work, and training would take longer, with hardly any more CPU time."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, cwd=Path(__file__).parents[2])
+@pytest.mark.skipif(
+    not Path("/proc/self/task").exists(),
+    reason="needs /proc to count threads",
+)
+def test_drawing_starts_no_openmp_threads(tmp_path):
+    """A second pool of OpenMP threads makes the threads of the training sleep instead of spin."""
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
     assert done.returncode == 0, done.stderr
     without, drawing = done.stdout.split()[-2:]
     assert drawing == without

@@ -1,0 +1,213 @@
+"""Count words and constructions that our prose avoids; the counts may only fall.
+
+Plain technical English is easier to read: "log" or "report" instead of "tell", a name instead of
+"what is …", "continue" instead of "go on". `LIMITS` has today's counts. A new use fails with its
+place; after a cleanup, the test asks for lower limits.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.checks import all_failures
+from tests.docs.pages import DOCS, ROOT, read, without_code
+
+MAX_COLUMNS = 100
+MAX_WORDS_IN_CELL = 15
+
+# Words and constructions to avoid. A space matches any white space, a line break too.
+PATTERNS = {
+    "tell": r"(tells?|told|telling)(?! apart)",
+    "says": r"says?|said",
+    "what … as a noun": r"what (is|was|are|were|has|had|the|an?|it|they|each|comes|hooks?|others?)",
+    "of its own": r"of (its|their|his|her|one's|your|my) own",
+    "of yours": r"of (yours|ours|theirs|mine)",
+    "nobody, everyone": r"nobody|everybody|everyone|no one|whoever",
+    "anew": r"anew",
+    "go on": r"(goes?|going|went|gone) on",
+    "lest, reckon": r"lest|reckon(s|ed|ing)?",
+    "besides": r"besides",
+    "as it is": r"as (it is|they are)",
+    "look at": r"(to|may|can) be looked at|for looking at",
+    "has to do with": r"(has|have) to do with",
+    "that is none": r"that (is|are) none|which is none",
+    "whatever": r"whatever (it|they) (is|are)( of)?",
+    "inside of": r"(inside|outside) of",
+    "by itself": r"there by itself",
+    "British spelling": (
+        r"(behaviour|colour|honour|favour|centre|licence|normalis|initialis|synchronis|recognis"
+        r"|specialis|optimis|serialis|organis|summaris|unrecognis)\w*|misspelt|learnt"
+    ),
+}
+
+# The number of uses today, in the code of the package and in the documents. Only lower them.
+LIMITS: dict[str, dict[str, int]] = {
+    "code": {
+        "says": 2,
+        "what … as a noun": 13,
+        "besides": 1,
+        "as it is": 5,
+        "inside of": 3,
+    },
+    "documents": {},
+}
+
+
+class Place(NamedTuple):
+    """A line of a file."""
+
+    path: Path
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}"
+
+
+class Text(NamedTuple):
+    """A piece of prose and the line where it begins."""
+
+    path: Path
+    line: int
+    content: str
+
+
+def code_texts() -> Iterator[Text]:
+    """Yield the docstrings, string literals and comments of the package."""
+    for path in sorted((ROOT / "hookline").rglob("*.py")):
+        source = read(path)
+        yield from (Text(path, line, content) for line, content in strings_of(source))
+        yield from (Text(path, line, content) for line, content in comments_of(source))
+
+
+def strings_of(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def comments_of(source: str) -> Iterator[tuple[int, str]]:
+    """Yield comments; those on successive lines are one text."""
+    first = last = 0
+    content: list[str] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        line = token.start[0]
+        if content and line != last + 1:
+            yield first, "\n".join(content)
+            content = []
+        if not content:
+            first = line
+        content.append(token.string.lstrip("# "))
+        last = line
+    if content:
+        yield first, "\n".join(content)
+
+
+def document_texts() -> Iterator[Text]:
+    """Yield the English documents."""
+    for path in english_pages():
+        yield Text(path, 1, read(path))
+
+
+def english_pages() -> list[Path]:
+    pages = [path for path in sorted(DOCS.rglob("*.md")) if path.parent.name != "zh"]
+    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *pages]
+
+
+@functools.cache
+def texts() -> dict[str, list[Text]]:
+    """Return all texts by their kind."""
+    return {"code": list(code_texts()), "documents": list(document_texts())}
+
+
+def find(pattern: str, given: list[Text]) -> list[Place]:
+    """Return the places where a pattern matches whole words."""
+    words = re.compile(rf"\b({pattern})\b".replace(" ", r"\s+"), re.IGNORECASE)
+    places = []
+    for text in given:
+        for match in words.finditer(text.content):
+            places.append(Place(text.path, text.line + text.content.count("\n", 0, match.start())))
+    return places
+
+
+@pytest.mark.parametrize("kind", LIMITS)
+def test_words_to_avoid_become_fewer(kind: str) -> None:
+    with all_failures() as check:
+        for name, pattern in PATTERNS.items():
+            places = find(pattern, texts()[kind])
+            limit = LIMITS[kind].get(name, 0)
+            listed = ", ".join(str(place) for place in places)
+            with check(name):
+                assert len(places) <= limit, f"{limit} are allowed, found {len(places)}: {listed}"
+                assert len(places) >= limit, f"lower the limit to {len(places)}"
+
+
+def test_a_use_is_found_with_its_line_across_a_line_break() -> None:
+    text = Text(ROOT / "README.md", 10, "Training\ngoes\non. It restores\nall that was told.")
+    assert find(PATTERNS["go on"], [text]) == [Place(text.path, 11)]
+    assert find(PATTERNS["tell"], [text]) == [Place(text.path, 13)]
+    assert find(PATTERNS["tell"], [text._replace(content="colors to tell apart")]) == []
+
+
+def test_prose_of_code_is_strings_and_comments() -> None:
+    source = 'tell = 1  # first\n# second\n\nx = f"told {tell} again"\n'
+    assert list(comments_of(source)) == [(1, "first\nsecond")]
+    assert [content for _, content in strings_of(source)] == ["told ", " again"]
+
+
+def test_lines_of_documents_fit_in_100_columns() -> None:
+    """Tables, headings, addresses and recorded output may be longer."""
+    long = []
+    for path in [*english_pages(), *sorted((ROOT / "examples").rglob("*.md"))]:
+        is_output = False
+        for number, line in enumerate(read(path).splitlines(), start=1):
+            if line.startswith("```"):
+                is_output = line == "```text"
+            is_exempt = is_output or line.startswith(("|", "#")) or "](http" in line
+            if len(line) > MAX_COLUMNS and not is_exempt:
+                long.append(str(Place(path, number)))
+    assert long == []
+
+
+def test_cells_of_tables_are_short() -> None:
+    long = []
+    for path in english_pages():
+        for cell in cells_of(path):
+            if count_words(cell) > MAX_WORDS_IN_CELL:
+                long.append(f"{path.relative_to(ROOT)}: {cell}")
+    assert long == []
+
+
+def cells_of(path: Path) -> list[str]:
+    cells = []
+    for line in without_code(read(path)).splitlines():
+        if line.startswith("| "):
+            cells += [cell.strip() for cell in line.strip("|").split(" | ")]
+    return cells
+
+
+def count_words(cell: str) -> int:
+    """Count words; a piece of code is one word."""
+    text = re.sub(r"`[^`]*`", "code", cell)
+    text = re.sub(r"\]\([^)]*\)", "]", text)
+    return len(re.findall(r"[\w'’&\-./]+", text))
+
+
+def test_a_page_begins_with_an_example() -> None:
+    """Within the first twelve lines: code, a table or a picture."""
+    example = re.compile(r"^(```|\| |!\[)", re.MULTILINE)
+    late = []
+    for path in sorted(DOCS.glob("*.md")):
+        if not example.search("\n".join(read(path).splitlines()[:12])):
+            late.append(path.name)
+    assert late == []
