@@ -1,20 +1,31 @@
-# The README's two commands are `make demo` and `make test`; each sets up what it needs.
+# `make demo` and `make test` are the two commands of the README; each installs what it needs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COMPAT := .venv-compat
+MMENGINE := .venv-mmengine
 PEERS := .venv-peers
-PEERS_PIP := $(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-peers.txt
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1))) # one more than there are cores: many tests wait for processes and servers
-COMPAT_PIP := $(COMPAT)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+PIP := $(BIN)/python $(PIP_INSTALL) -c constraints.txt
+COMPAT_PIP := $(COMPAT)/bin/python $(PIP_INSTALL) --no-compile -c constraints.txt
+PEERS_PIP := $(PEERS)/bin/python $(PIP_INSTALL) -c constraints-peers.txt
 
-# Most of what is installed is never imported, so it is compiled at its first import, and the result must be kept.
+# One worker more than there are cores: many tests wait for processes and servers.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+RUNS ?= 10
+MUTANTS ?= 300
+CODE := hookline tests benchmarks examples scripts
+# The optional features that the tests use.
+EXTRAS := gpu,captum,watch,tensorboard,wandb,mlflow,dvclive,trackio
+# Without a network, trackers give up at once instead of waiting for a timeout.
+OFFLINE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY=127.0.0.1,localhost
+
+# Most installed modules are never imported, so pip does not compile them; Python does at their first import, and must keep the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-exhaustive test-compat compat-environment compat-matrix lint format check bench bench-peers docs clean
+.PHONY: setup demo test test-exhaustive test-compat soak mutate compat-environment compat-matrix lint format check bench bench-check bench-peers docs clean
 
-# To use it: the package alone. To work on it: with the tools and everything that the tests talk to.
+# `.use` has the package alone, `.dev` also the tools and every package that the tests use.
 setup: $(VENV)/.dev
 
 $(BIN)/python:
@@ -24,8 +35,10 @@ $(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e .
 	touch $@
 
+# Dependency groups need pip 25.1; a new environment has the older pip of its Python.
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) --no-compile -e '.[dev]'
+	$(PIP) 'pip>=25.1'
+	$(PIP) --no-compile --group dev -e '.[$(EXTRAS)]'
 	touch $@ $(VENV)/.use
 
 demo: $(VENV)/.use
@@ -34,44 +47,70 @@ demo: $(VENV)/.use
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# Trains the example models to their stated scores and goes through every single write of a checkpoint.
+# Trains the example models to their stated scores and tries a failure at every single write of a checkpoint.
 test-exhaustive: $(VENV)/.dev
 	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto -m "exhaustive or slow" tests/models tests/docs tests/checkpoint tests/report tests/verify tests/cli
 
-# Callbacks of other frameworks: in an environment beside the one that is worked in, which sees its packages (torch, trackers) and
-# has the others.
-test-compat: $(COMPAT)/.ready
-	$(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/compat_foreign
+# Callbacks of other frameworks, MMEngine itself and the trackers that do not fit into `.venv`. The two environments see the packages
+# of `.venv` (torch, trackers) and add theirs.
+test-compat: $(COMPAT)/.ready $(MMENGINE)/.ready
+	HOOKLINE_MMENGINE_PYTHON=$(CURDIR)/$(MMENGINE)/bin/python $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal \
+		tests/compat_foreign tests/compat/test_mmengine_real.py
+	$(OFFLINE) $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/hooks tests/contracts -k "clearml or neptune or swanlab"
 
-compat-environment: $(COMPAT)/.ready
+compat-environment: $(COMPAT)/.ready $(MMENGINE)/.ready
 
 compat-matrix: $(COMPAT)/.ready
 	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/compat_foreign
 
-# The last three ask for older packages, Composer for an older torch and torchvision besides: each runs with the ones that are here.
+# The three packages with --no-deps ask for older versions than ours, and Composer also for an older torch and for torchvision. They
+# work with the installed versions.
 $(COMPAT)/.ready: pyproject.toml constraints.txt $(VENV)/.dev
-	$(BIN)/python -m venv --clear --without-pip $(COMPAT)
-	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > `$(COMPAT)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))"`/beside.pth
-	$(COMPAT_PIP) -e '.[compat]'
+	$(call environment_beside,$(COMPAT))
+	$(COMPAT_PIP) --group compat -e .
 	$(COMPAT_PIP) --no-deps mosaicml swanlab azureml-core
 	touch $@
 
+$(MMENGINE)/.ready: pyproject.toml constraints.txt $(VENV)/.dev
+	$(call environment_beside,$(MMENGINE))
+	$(MMENGINE)/bin/python $(PIP_INSTALL) --no-compile -c constraints.txt --group compat-mmengine -e .
+	touch $@
+
+# An environment that also sees the packages of `.venv`.
+define environment_beside
+	$(BIN)/python -m venv --clear --without-pip $(1)
+	$(BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))" > `$(1)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))"`/beside.pth
+endef
+
+# The suite again and again, in random orders and partly beside other load, to find unstable tests.
+soak: $(VENV)/.dev
+	$(BIN)/python scripts/soak_tests.py --runs $(RUNS) --workers $(WORKERS)
+
+# Which changes of the code the tests notice (docs/decisions/010-mutation-testing.md). Continues an interrupted run.
+mutate: $(VENV)/.dev
+	$(BIN)/python -m scripts.mutate --mutants $(MUTANTS)
+
 lint: $(VENV)/.dev
-	$(BIN)/ruff format --check hookline tests benchmarks examples
-	$(BIN)/ruff check hookline tests benchmarks examples
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python scripts/check_sizes.py
 
 format: $(VENV)/.dev
-	$(BIN)/ruff format hookline tests benchmarks examples
-	$(BIN)/ruff check --fix hookline tests benchmarks examples
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
 
 check: lint test
 
-# All of our own benchmarks, one after another (about half an hour), and the page and picture made from them; then those with other frameworks.
+# Our own benchmarks (about half an hour), the page and picture made from the results, and a check of the claims about them.
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/report.py
+
+# The page and the claims, from the committed results.
+bench-check: $(VENV)/.dev
+	$(BIN)/python benchmarks/report.py --check
 
 bench-peers: $(PEERS)/.ready
 	$(PEERS)/bin/python benchmarks/run.py --peers
@@ -84,9 +123,9 @@ $(PEERS)/.ready: pyproject.toml constraints-peers.txt
 	$(PEERS_PIP) --no-deps mosaicml fastai
 	touch $@
 
-# The documentation as a site, in site/; a warning (a link that leads nowhere, say) is an error.
+# The documentation as a site, in site/; a warning (a broken link, for example) is an error. Not --quiet, which hides warnings from --strict.
 docs: $(VENV)/.dev
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict # not --quiet, which would hide warnings from --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(COMPAT) $(PEERS) runs site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) runs site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
