@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,6 +25,30 @@ def hyperparameters(optimizer: Any) -> Any:
         {key: value for key, value in group.items() if key != "params" and isinstance(value, plain)}
         for group in optimizer.param_groups
     ]
+
+
+def apply_and_log_changes(
+    meta: Mapping[str, Any],
+    optimizer: Any,
+    now: Any,
+    config: Mapping[str, Any],
+    logger: logging.Logger,
+) -> None:
+    """Apply changed hyperparameters to a restored optimizer, and log what the user changed.
+
+    Args:
+        meta: The checkpoint's, with the hyperparameters and the config of that start.
+        optimizer: The optimizer, restored from the checkpoint, or several by name.
+        now: The hyperparameters of this start.
+        config: The config of this start.
+        logger: Of the run.
+    """
+    for change in reapply_changes(optimizer, meta.get("hyperparameters", []), now):
+        logger.warning("changed since the checkpoint, in effect from now on: %s", change)
+    if meta.get("config") and config:
+        changes = config_changes(meta["config"], config)
+        if changes:
+            logger.warning("the config differs from the checkpoint's: %s", "; ".join(changes))
 
 
 def reapply_changes(optimizer: Any, then: Any, now: Any) -> list[str]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import io
-import platform
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from hookline.checkpoint.resume_diff import config_changes, reapply_changes
+from hookline.checkpoint.parts import (
+    as_tensor,
+    collect_states,
+    load_states,
+    pack,
+    unpack,
+    versions,
+)
+from hookline.checkpoint.resume_diff import apply_and_log_changes
 from hookline.checkpoint.weights import load_weights
-from hookline.errors import HooklineError
 from hookline.rng import rng_state, seed_everything
 from hookline.secrets import mask_secrets
-from hookline.version import __version__
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -36,11 +38,7 @@ def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
         "meta": {
             **{name: getattr(runner, name) for name in COUNTERS},
             "time": time.time(),
-            "versions": {
-                "hookline": __version__,
-                "torch": str(torch.__version__),
-                "python": platform.python_version(),
-            },
+            "versions": versions(),
             "config": mask_secrets(runner.config),
             "world_size": runner.world.size,
             "seed": runner.seed,
@@ -54,20 +52,15 @@ def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
         "events": runner.events.state_dict(),
     }
     if runner.optimizer is not None:
-        checkpoint["optimizer"] = _states(runner.optimizer)
+        checkpoint["optimizer"] = collect_states(runner.optimizer)
     if runner.scheduler is not None:
-        checkpoint["scheduler"] = _states(runner.scheduler)
+        checkpoint["scheduler"] = collect_states(runner.scheduler)
     loader = runner.loop.data.state(runner.train_loader, runner.inner_iter)
     if loader is not None:
         checkpoint["loader"] = loader
     if all_ranks and runner.world.size > 1:
         own = {"rng": checkpoint["rng"], "events": checkpoint["events"]}
-        stream = io.BytesIO()
-        torch.save(own, stream)
-        checkpoint["by_rank"] = [
-            torch.frombuffer(bytearray(state), dtype=torch.uint8)
-            for state in runner.world.gather(stream.getvalue())
-        ]
+        checkpoint["by_rank"] = [as_tensor(state) for state in runner.world.gather(pack(own))]
     return checkpoint
 
 
@@ -81,8 +74,7 @@ def select_rank_state(runner: BaseRunner, checkpoint: dict[str, Any]) -> dict[st
     if rank == 0:
         return checkpoint
     if rank < len(states):
-        own = torch.load(io.BytesIO(bytes(states[rank].numpy())), weights_only=True)
-        return {**checkpoint, **own}
+        return {**checkpoint, **unpack(states[rank])}
     seed_everything((runner.seed or 0) + 1_000_003 * rank + checkpoint["meta"]["iter"])
     return {**checkpoint, "rng": rng_state()}
 
@@ -98,8 +90,9 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     for name in ("optimizer", "scheduler"):
         target = getattr(runner, name)
         if target is not None and name in checkpoint:
-            _load_states(target, checkpoint[name])
-    _log_changes(runner, meta)
+            load_states(target, checkpoint[name])
+    now = runner.checkpointer.initial_hyperparameters
+    apply_and_log_changes(meta, runner.optimizer, now, runner.config, runner.logger)
     for name in COUNTERS:
         setattr(runner, name, meta.get(name, 0))
     _restore_position(runner, checkpoint.get("loader"))
@@ -159,39 +152,3 @@ def counters_from(runner: BaseRunner, checkpoint: Mapping[str, Any] | None) -> I
             setattr(runner, name, value)
         if checkpoint is not None:  # the best of other weights is not this run's
             runner.best.load_state_dict(best)
-
-
-def _log_changes(runner: BaseRunner, meta: Mapping[str, Any]) -> None:
-    then = meta.get("hyperparameters", [])
-    now = runner.checkpointer.initial_hyperparameters
-    for change in reapply_changes(runner.optimizer, then, now):
-        runner.logger.warning("changed since the checkpoint, in effect from now on: %s", change)
-    if meta.get("config") and runner.config:
-        changes = config_changes(meta["config"], runner.config)
-        if changes:
-            runner.logger.warning(
-                "the config differs from the checkpoint's: %s", "; ".join(changes)
-            )
-
-
-def _states(target: Any) -> Any:
-    """Return the state of one object, or of a list or mapping of them."""
-    if isinstance(target, Mapping):
-        return {name: _states(value) for name, value in target.items()}
-    if isinstance(target, (list, tuple)):
-        return [_states(value) for value in target]
-    return target.state_dict()
-
-
-def _load_states(target: Any, state: Any) -> None:
-    if isinstance(target, Mapping):
-        if set(target) != set(state):
-            names = f"{sorted(state)} in the checkpoint and {sorted(target)} here"
-            raise HooklineError(f"the names of the optimizers differ: {names}")
-        for name, value in target.items():
-            _load_states(value, state[name])
-    elif isinstance(target, (list, tuple)):
-        for value, part in zip(target, state, strict=True):
-            _load_states(value, part)
-    else:
-        target.load_state_dict(state)
