@@ -87,3 +87,10 @@ def move_each(batches: Iterable[Any], device: torch.device) -> Iterable[Any]:
     if device.type == "cpu":
         return batches
     return (move(batch, device) for batch in batches)
+
+
+def named_loaders(loader: Any) -> dict[str, Any]:
+    """Return loaders by name; a single one has the name ""."""
+    if loader is None:
+        return {}
+    return dict(loader) if isinstance(loader, Mapping) else {"": loader}

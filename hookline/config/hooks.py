@@ -11,7 +11,7 @@ from hookline.config.locations import Config
 from hookline.config.schedules import hook_configs
 from hookline.config.validate import raise_problems, validate
 from hookline.engine import HOOKS, BaseHook, seed_everything
-from hookline.engine.binding import validate_alone
+from hookline.engine.hook_checks import validate_alone
 from hookline.engine.sites import OWNED
 from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, dotted
 from hookline.hooks import CheckpointHook

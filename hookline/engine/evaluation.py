@@ -9,22 +9,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from hookline.batches import count_targets, move_each
-from hookline.diagnosis import describe_shapes
+from hookline.batches import count_targets, move_each, named_loaders
 from hookline.dist import World
-from hookline.dist.gather import gather_in_order, is_sharded, mean_over_ranks, syncs_itself
-from hookline.errors import ConfigError, HooklineError, add_note
+from hookline.dist.gather import is_sharded, mean_over_ranks, syncs_itself
+from hookline.errors import HooklineError
 from hookline.metrics.base import Metric
+from hookline.metrics.evaluators import (
+    DatasetEvaluator,
+    TestFunction,
+    explain_failure,
+    full_name,
+)
 from hookline.metrics.mean_loss import MeanLoss, as_numbers
 from hookline.metrics.results import Metrics
-from hookline.signature import parameters
 from hookline.step import make_step
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
 
 Mode = Literal["val", "test"]
-TestFunction = Callable[[torch.nn.Module, Any], Any]
 
 
 @dataclass
@@ -78,12 +81,13 @@ class Evaluation:
         loaders = named_loaders(runner.val_loader)
         if not loaders or self.test_fn is not None:
             return None
-        if not self.efficient_test and any(_evaluator_of(each) for each in loaders.values()):
+        by_dataset = [bool(DatasetEvaluator(each, runner.logger)) for each in loaders.values()]
+        if any(by_dataset) and not self.efficient_test:
             return None
         if any(isinstance(each, Mapping) for each in self.metrics.values()):
             return None
         keys = (*self.metrics, "val_loss")
-        return [_full_name(name, key, "val") for name in loaders for key in keys]
+        return [full_name(name, key, "val") for name in loaders for key in keys]
 
 
 def evaluate(runner: BaseRunner, mode: Mode) -> Metrics:
@@ -102,13 +106,6 @@ def evaluate(runner: BaseRunner, mode: Mode) -> Metrics:
     return runner.metrics
 
 
-def named_loaders(loader: Any) -> dict[str, Any]:
-    """Return loaders by name; a single one has the name ""."""
-    if loader is None:
-        return {}
-    return dict(loader) if isinstance(loader, Mapping) else {"": loader}
-
-
 def _measure_all(runner: BaseRunner, mode: Mode) -> Metrics:
     loaders = named_loaders(runner.val_loader if mode == "val" else runner.test_loader)
     if not loaders:
@@ -119,31 +116,26 @@ def _measure_all(runner: BaseRunner, mode: Mode) -> Metrics:
     for name, loader in loaders.items():
         runner.evaluation.set_name = name
         for key, value in as_numbers(_measure(runner, mode, loader)).items():
-            results[_full_name(name, key, mode)] = value
+            results[full_name(name, key, mode)] = value
     return Metrics(results)
 
 
 def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str, Any]:
     """Return everything that is measured on one loader."""
     options = runner.evaluation
-    evaluator = _evaluator_of(loader)
+    dataset = DatasetEvaluator(loader, runner.logger)
     if options.test_fn is not None:
-        results = options.test_fn(runner.model, loader)
-        if not isinstance(results, Mapping) and is_sharded(loader):
-            results = gather_in_order([list(results)], loader, runner.world)
-        return _as_metrics(results, evaluator, runner)
-    kept: list[Any] | None = None
-    if evaluator is not None and not options.efficient_test:
-        kept = []
+        return dataset.apply(options.test_fn, runner.model, runner.world)
+    kept = dataset if dataset and not options.efficient_test else None
     mean_loss = MeanLoss()
     samples = _pass_over_batches(runner, mode, loader, mean_loss, kept)
     ranks = runner.world if is_sharded(loader) else World()
     results = {}
-    for name, metric in runner.evaluation.metrics.items():
+    for name, metric in options.metrics.items():
         value = metric.compute()
         results[name] = value if syncs_itself(metric) else mean_over_ranks(ranks, value, samples)
     if kept is not None:
-        results.update(_as_metrics(gather_in_order(kept, loader, ranks), evaluator, runner))
+        results.update(kept.compute(ranks))
     results.update(mean_loss.compute(f"{mode}_loss", ranks))
     return results
 
@@ -153,7 +145,7 @@ def _pass_over_batches(
     mode: Mode,
     loader: Iterable[Any],
     mean_loss: MeanLoss,
-    kept: list[Any] | None,
+    kept: DatasetEvaluator | None,
 ) -> int:
     """Run the model over all batches and update the metrics; return the number of samples."""
     samples = 0
@@ -169,70 +161,22 @@ def _pass_over_batches(
         runner.outputs = outputs = step(runner.batch)
         mean_loss.update(outputs)
         samples += count_targets(outputs.get("targets"))
-        for name, metric in runner.evaluation.metrics.items():
-            try:
-                metric.update(outputs["predictions"], outputs["targets"])
-            except Exception as error:
-                _explain_failure(error, runner, mode, name)
-                raise
+        _update_metrics(runner, mode)
         if kept is not None:
-            predictions = outputs["predictions"]
-            if isinstance(predictions, torch.Tensor):
-                predictions = predictions.detach().cpu()
-            kept.append(list(predictions))
+            kept.update(outputs["predictions"])
         for call in runner.sites.calls(after):
             call(runner)
     return samples
 
 
-def _explain_failure(error: Exception, runner: BaseRunner, mode: Mode, metric: str) -> None:
-    """Add a note with the input of a failed metric; raise if it had no input."""
-    predictions = runner.outputs["predictions"]
-    targets = runner.outputs["targets"]
-    missing = []
-    if predictions is None:
-        missing.append("'predictions'")
-    if targets is None:
-        missing.append("'targets'")
-    if not missing:
-        got = describe_shapes(predictions, targets)
-        located: Exception = error
-        if isinstance(error, ConfigError):
-            located = runner.locate_error(runner.evaluation.metrics[metric], error)
-        add_note(located, f"hookline: the metric {metric!r} got {got}")
-        if located is not error:
-            raise located from error
-        return
-    steps = [step for step in (f"{mode}_step", "val_step") if hasattr(runner.model, step)]
-    who = steps[0] if steps else "the model"
-    advice = "return both from it" if steps else "give the model a val_step that returns both"
-    raise HooklineError(
-        f"{who} returned no {' and no '.join(missing)} to measure {metric!r} with: {advice}, or "
-        "set metrics to []"
-    ) from error
-
-
-def _full_name(loader: str, key: str, mode: Mode) -> str:
-    """Return `accuracy`, or `clean/accuracy` for the loader `clean`."""
-    return f"{loader}/{key.removeprefix(f'{mode}_')}" if loader else key
-
-
-def _evaluator_of(loader: Any) -> Callable[..., Any] | None:
-    """Return the `evaluate(predictions)` method of a loader's dataset, if it has one."""
-    evaluator = getattr(getattr(loader, "dataset", None), "evaluate", None)
-    return evaluator if callable(evaluator) else None
-
-
-def _as_metrics(
-    results: Any, evaluator: Callable[..., Any] | None, runner: BaseRunner
-) -> dict[str, Any]:
-    """Return metrics by name, computed by the dataset if `results` are predictions."""
-    if not isinstance(results, Mapping) and evaluator is not None:
-        takes_logger = "logger" in parameters(evaluator).known
-        results = evaluator(results, **({"logger": runner.logger} if takes_logger else {}))
-    if not isinstance(results, Mapping):
-        raise HooklineError(
-            f"an evaluation must return metrics by name, got {type(results).__name__}: return a "
-            "dict from test_fn, or give the dataset an evaluate(predictions) that does"
-        )
-    return dict(results)
+def _update_metrics(runner: BaseRunner, mode: Mode) -> None:
+    outputs = runner.outputs
+    for name, metric in runner.evaluation.metrics.items():
+        try:
+            metric.update(outputs["predictions"], outputs["targets"])
+        except Exception as error:
+            located = runner.locate_error(metric, error)
+            explained = explain_failure(located, name, outputs, runner.model, mode)
+            if explained is error:
+                raise
+            raise explained from error

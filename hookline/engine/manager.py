@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from types import CodeType, SimpleNamespace
 from typing import Any, Literal
 
-from hookline.engine.binding import ARGUMENTS, Call, bind, validate_hook
-from hookline.engine.hook import HOOKS, BaseHook, hook_type_error
+from hookline.arguments import ARGUMENTS, Call, bind
+from hookline.engine.hook import HOOKS, BaseHook
+from hookline.engine.hook_checks import validate_hook
 from hookline.engine.sites import PER_EPOCH, PER_ITERATION, SITE_NAMES
 from hookline.errors import ConfigError, RegistrationError, suggest
+from hookline.hook_registry import hook_type_error
 from hookline.priority import Priority, get_priority
 from hookline.profiling.hook_costs import HOT_SITES, HookCosts
 
@@ -199,9 +201,11 @@ class HookManager:
                 raise ValueError(f"{message}{suggest(name, ARGUMENTS)}")
             setattr(self, ARGUMENTS[name], value)
 
-    def locate_error(self, part: object, error: ConfigError) -> ConfigError:
-        """Return a part's error with its location in the config, if the run comes from one."""
-        return error if self._locate_error is None else self._locate_error(part, error)
+    def locate_error(self, part: object, error: Exception) -> Exception:
+        """Return a part's ConfigError with its location in the config, if there is one."""
+        if self._locate_error is None or not isinstance(error, ConfigError):
+            return error
+        return self._locate_error(part, error)
 
     def _unique_name(self, hook: BaseHook) -> str:
         taken = {other.name for other in self.hooks}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from hookline.batches import pick_device
+from hookline.checks import check_is_loader, check_length
 from hookline.data.position import length_of
 from hookline.deprecation import RUNNER_ATTRIBUTES, renamed_attribute
 from hookline.dist import connect
@@ -20,13 +21,7 @@ from hookline.engine.checkpointing import Checkpointer
 from hookline.engine.evaluation import Evaluation, evaluate
 from hookline.engine.loop import Loop
 from hookline.engine.manager import HookManager, HookOrConfig, LocateError, Order
-from hookline.engine.preflight import (
-    check_is_loader,
-    check_length,
-    check_parts,
-    check_trainable,
-    warn_about_resume,
-)
+from hookline.engine.preflight import check_parts, check_trainable, warn_about_resume
 from hookline.engine.requests import Requests, StopReason
 from hookline.engine.run_state import counters_from
 from hookline.engine.session import RunSession

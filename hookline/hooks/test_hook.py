@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from hookline.batches import named_loaders
 from hookline.engine import HOOKS, BaseHook, BaseRunner
-from hookline.engine.evaluation import named_loaders
 
 DEFAULT_TIMERS = ("iter", "data", "infer", "post")
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
+from hookline.arguments import ARGUMENTS
 from hookline.engine import SITES, sites
-from hookline.engine.binding import ARGUMENTS
 from scripts.docs.hook_docs import HookDoc, all_hooks
 from scripts.docs.hook_pages import HookPages, curve_name, is_schedule
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from hookline.batches import named_loaders
 from hookline.compat.foreign import ForeignHook
 from hookline.compat.foreign.state import decode
 from hookline.compat.lightning.classes import find_package, load_classes
 from hookline.compat.lightning.module import make_module
 from hookline.compat.lightning.trainer import Trainer
 from hookline.engine import BaseRunner
-from hookline.engine.evaluation import named_loaders
 
 STAGES = {"train": "fit", "val": "validate", "test": "test"}  # Lightning's names of the modes
 

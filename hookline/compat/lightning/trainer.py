@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hookline.batches import named_loaders
 from hookline.compat.foreign import Facade, ForeignHook
 from hookline.compat.foreign.steps import accumulation_steps, count_optimizer_steps, find_hook
 from hookline.compat.lightning.parts import (
@@ -18,7 +19,6 @@ from hookline.compat.lightning.parts import (
 from hookline.compat.lightning.shared import SharedState
 from hookline.data.position import length_of
 from hookline.engine import BaseRunner, StopReason
-from hookline.engine.evaluation import named_loaders
 from hookline.errors import HooklineError, Suggestion
 from hookline.hooks import EvalHook, GradientCumulativeOptimizerHook, LoggerHook
 from hookline.optim.schedulers import each_scheduler

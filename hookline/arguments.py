@@ -1,0 +1,95 @@
+"""The arguments that hook methods may name, and calls that pass them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any
+
+from hookline.errors import RegistrationError, suggest
+
+Call = Callable[[Any], Any]
+
+# The arguments that hook methods may name, and the attribute of the runner that each one is.
+ARGUMENTS = {
+    "runner": "",
+    "trainer": "",
+    "epoch": "epoch",
+    "iter": "iter",
+    "step": "iter",
+    "inner_iter": "inner_iter",
+    "batch_idx": "batch_idx",
+    "batch": "batch",
+    "data_batch": "batch",
+    "outputs": "outputs",
+    "loss": "loss",
+    "metrics": "metrics",
+    "checkpoint": "checkpoint",
+    "exception": "exception",
+    "model": "model",
+    "optimizer": "optimizer",
+    "scheduler": "scheduler",
+    "train_loader": "train_loader",
+    "val_loader": "val_loader",
+    "test_loader": "test_loader",
+    "device": "device",
+    "config": "config",
+    "events": "events",
+    "logger": "logger",
+    "work_dir": "work_dir",
+    "experiment_dir": "work_dir",
+    "max_epochs": "max_epochs",
+    "max_iters": "max_iters",
+}
+
+
+def bind(method: Callable[..., Any], label: str, services: Mapping[str, Any]) -> Call:
+    """Return a callable of the runner that passes a hook method the arguments that it names."""
+    positional: list[str] = []
+    keyword: dict[str, str] = {}
+    skipped = False
+    signature = inspect.signature(method).parameters
+    variadic = [p for p in signature.values() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if len(variadic) == len(signature) and any(p.kind is p.VAR_POSITIONAL for p in variadic):
+        return method  # `*args` alone gets the runner
+    for name, parameter in signature.items():
+        if parameter in variadic:
+            continue
+        path = f"sites.services.{name}" if name in services else ARGUMENTS.get(name)
+        if path is None:
+            if parameter.default is parameter.empty:
+                suggestion = suggest(name, [*ARGUMENTS, *services])
+                message = f"unknown argument {name!r}"
+                raise RegistrationError(
+                    message, component=label, parameter=name, suggestion=suggestion
+                )
+            skipped = True
+        elif parameter.kind is parameter.KEYWORD_ONLY or skipped:
+            keyword[name] = path
+        else:
+            positional.append(path)
+    return _make_call(method, positional, keyword)
+
+
+def _make_call(method: Callable[..., Any], positional: list[str], keyword: dict[str, str]) -> Call:
+    if positional == [""] and not keyword:
+        return method
+    if len(positional) > 1 and "" not in positional and not keyword:
+        get_all = attrgetter(*positional)
+        return lambda runner: method(*get_all(runner))
+    getters = [_getter(path) for path in positional]
+    if len(getters) == 1 and not keyword:
+        get = getters[0]
+        return lambda runner: method(get(runner))
+    named = {name: _getter(path) for name, path in keyword.items()}
+    if named:
+        return lambda runner: method(
+            *[get(runner) for get in getters],
+            **{name: get(runner) for name, get in named.items()},
+        )
+    return lambda runner: method(*[get(runner) for get in getters])
+
+
+def _getter(path: str) -> Call:
+    return attrgetter(path) if path else lambda runner: runner
