@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from hookline.events.rows import RowFile, finite
+from hookline.events.rows import RowFile, finite, iteration_of
 from hookline.events.storage import Record
 from hookline.events.writer import WRITERS, Writer
 
@@ -43,6 +43,10 @@ class JSONLinesWriter(Writer):
     def cut_after(self, iteration: int) -> None:
         """Drop rows after an iteration, which a resumed run writes again."""
         self._file.cut_after(iteration)
+
+    def cut_train_rows_after(self, iteration: int) -> None:
+        """Drop rows of training after an iteration, which a resumed run writes again."""
+        self._file.drop(lambda row: row.get("mode") == "train" and iteration_of(row) > iteration)
 
     def set_aside(self) -> None:
         """Rename the file of an earlier run (`log.1.jsonl`) and start a new one."""

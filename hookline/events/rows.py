@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,16 @@ class RowFile:
 
     def cut_after(self, iteration: int) -> int:
         """Drop rows after an iteration and return their number."""
+        return self.drop(lambda row: iteration_of(row) > iteration)
+
+    def drop(self, is_unwanted: Callable[[dict[str, Any]], bool]) -> int:
+        """Drop rows, and lines that a crash cut; return their number."""
         lines = self._lines()
-        kept = [line for line in lines if iteration_of(_parse(line)) <= iteration]
+        kept = []
+        for line in lines:
+            row = _parse(line)
+            if row is not None and not is_unwanted(row):
+                kept.append(line)
         if len(kept) < len(lines):
             self.file.close()
             rewrite(self.path, kept)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import ConfigError, require_at_least, suggest
 from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
@@ -46,6 +46,9 @@ class LoggerHook(BaseHook):
             values, `epoch` or `global` (the whole run). The name of a scalar replaces its usual
             mean.
 
+    Attributes:
+        reported_iter: Iteration of the last report of training.
+
     Example:
         ```yaml
         hooks:
@@ -58,6 +61,7 @@ class LoggerHook(BaseHook):
     log_metric_by_epoch: bool = True
     ignore_last: bool = True
     means: dict[str, dict[str, Any]] | None = None
+    reported_iter: int | None = state(None)
 
     priority = Priority.NORMAL
     ranks = "collective"
@@ -90,11 +94,8 @@ class LoggerHook(BaseHook):
         runner.events.keep(self.interval)
         for name, mean in (self.means or {}).items():
             runner.events.add_mean(name, **mean)
-        self._started, self._reported, self._reported_iter = (
-            time.perf_counter(),
-            runner.events.recorded,
-            runner.iter,
-        )
+        self._started = time.perf_counter()
+        self._reported = runner.events.recorded
         if runner.is_main:
             self._writers = [
                 ConsoleWriter(runner, self.by_epoch),
@@ -113,6 +114,8 @@ class LoggerHook(BaseHook):
                 writer.set_aside()
         elif runner.checkpointer.resume is not None:
             self._cut(runner)  # The run may have been killed before its first checkpoint.
+        if self.reported_iter is None:
+            self.reported_iter = runner.iter
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         record_losses(runner)
@@ -135,12 +138,11 @@ class LoggerHook(BaseHook):
         self._write("test", runner)
 
     def after_train(self, runner: BaseRunner) -> None:
-        # All ranks take part in a report, but not all ranks have recorded something.
-        if (
-            runner.events.recorded > self._reported
-            if runner.world.size == 1
-            else runner.iter > self._reported_iter
-        ):
+        # Also in a run that was killed between its last checkpoint and its last report.
+        has_news = self.reported_iter is not None and runner.iter > self.reported_iter
+        if runner.world.size == 1:  # Not all ranks record the same, but all take part in a report.
+            has_news = has_news or runner.events.recorded > self._reported
+        if has_news:
             self._report(runner, self.interval, done=0)
         if runner.is_main:
             seconds = time.perf_counter() - self._started
@@ -176,13 +178,16 @@ class LoggerHook(BaseHook):
     def _cut(self, runner: BaseRunner) -> None:
         for writer in self._writers:
             writer.cut_after(runner.iter)
+            if isinstance(writer, JSONLinesWriter) and self.reported_iter is not None:
+                writer.cut_train_rows_after(self.reported_iter)
 
     def _report(self, runner: BaseRunner, count: int, done: int = 1) -> None:
         if not self._writers and runner.world.size == 1:
             return
         record_lr_and_memory(runner)
         scalars = combine_ranks(runner.world, runner.events.means(count))
-        self._reported, self._reported_iter = runner.events.recorded, runner.iter + done
+        self._reported = runner.events.recorded
+        self.reported_iter = runner.iter + done
         for writer in self._writers:
             writer.write_scalars(
                 "train", scalars, iter=runner.iter + done, epoch=report_epoch(runner, done)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import ConfigError, Suggestion
 from hookline.optim import SCHEDULERS
 from hookline.optim.groups import by_name, learning_rates, representative_group
@@ -30,6 +30,9 @@ class LRSchedulerHook(BaseHook):
             runner.
         scheduler: A scheduler or its config (`{type: …}`). None uses the scheduler of the runner.
 
+    Attributes:
+        step_rates: Learning rates of the last step.
+
     Example:
         ```yaml
         hooks:
@@ -39,6 +42,7 @@ class LRSchedulerHook(BaseHook):
 
     optimizer: Any = None
     scheduler: Any = None
+    step_rates: dict[str, float] = state({})
 
     priority = Priority.LOW
     steps_schedulers = True
@@ -65,13 +69,15 @@ class LRSchedulerHook(BaseHook):
         self._scheduler, self._optimizer = found[0], optimizer
         self._best_group = representative_group(optimizer)
 
+    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        runner.events.step_learning_rates = self.step_rates or None
+
     def after_forward(self, runner: BaseRunner) -> None:
-        runner.events.step_learning_rates = learning_rates(self._optimizer, self._best_group)
+        self.step_rates = learning_rates(self._optimizer, self._best_group)
+        runner.events.step_learning_rates = self.step_rates
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        rates = runner.events.step_learning_rates
-        assert rates is not None
-        runner.events.put_scalar("lr", rates["lr"], smoothing_hint=False)
+        runner.events.put_scalar("lr", self.step_rates["lr"], smoothing_hint=False)
         self._scheduler.step()
 
     def cleanup(self, runner: BaseRunner) -> None:

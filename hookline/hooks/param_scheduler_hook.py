@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import HooklineError
 from hookline.optim.groups import learning_rates
 from hookline.optim.schedulers import check_only_stepper, each_scheduler, follows_metric
@@ -24,6 +24,9 @@ class ParamSchedulerHook(BaseHook):
         by_epoch: Step after each epoch. Otherwise step after each iteration.
         monitor: Metric for `ReduceLROnPlateau`, unless the scheduler has a `monitor` attribute.
 
+    Attributes:
+        step_rates: Learning rates of the last step.
+
     Example:
         ```yaml
         hooks:
@@ -33,6 +36,7 @@ class ParamSchedulerHook(BaseHook):
 
     by_epoch: bool = True
     monitor: str = "val_loss"
+    step_rates: dict[str, float] = state({})
 
     priority = Priority.LOW
     steps_schedulers = True
@@ -63,9 +67,13 @@ class ParamSchedulerHook(BaseHook):
             if follows_metric(scheduler):
                 self._by_metric.append(scheduler)
 
+    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        runner.events.step_learning_rates = self.step_rates or None
+
     def after_forward(self, runner: BaseRunner) -> None:
         # Record the rates before a scheduler changes them: the log shows those of the step.
-        runner.events.step_learning_rates = learning_rates(runner.optimizer)
+        self.step_rates = learning_rates(runner.optimizer)
+        runner.events.step_learning_rates = self.step_rates
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         for scheduler in self._by_iter:

@@ -18,7 +18,7 @@ from tests.problems import raises_problem
 
 def run(folder, *hooks, **parts) -> Runner:
     torch.manual_seed(0)
-    model = nn.Linear(6, 3)
+    model = parts.pop("model", None) or nn.Linear(6, 3)
     parts = {
         "max_epochs": 2,
         "train_loader": batches(7),
@@ -26,10 +26,9 @@ def run(folder, *hooks, **parts) -> Runner:
         "metrics": ["accuracy"],
         **parts,
     }
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    parts.setdefault("optimizer", torch.optim.SGD(model.parameters(), lr=0.1))
     runner = Runner(
         model,
-        optimizer=optimizer,
         loss_fn=nn.CrossEntropyLoss(),
         work_dir=folder,
         hooks=hooks,
@@ -175,6 +174,33 @@ def test_after_a_resume_there_are_no_double_points(tmp_path):
         for folder in (tmp_path, straight.work_dir)
     )
     assert kept == expected
+
+
+@pytest.mark.parametrize("schedule", ["CosineAnnealingLrUpdaterHook", "a scheduler of torch"])
+def test_a_run_killed_between_its_last_checkpoint_and_its_end_has_the_last_row(tmp_path, schedule):
+    class Break(BaseHook):
+        priority = "LOWEST"  # First in `after_train`, before the last report.
+
+        def after_train(self, runner):
+            raise RuntimeError("broken")
+
+    def train(folder, *hooks, **parts):
+        torch.manual_seed(0)
+        model = nn.Linear(6, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        if schedule.endswith("Hook"):
+            hooks = (*hooks, {"type": schedule, "min_lr": 0.0, "by_epoch": False})
+        else:
+            parts["scheduler"] = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.9)
+        parts = {"model": model, "optimizer": optimizer, **parts}
+        run(folder, LoggerHook(interval=4), *hooks, **parts)
+        return [without_clocks(row) for mode in ("train", "val") for row in rows(folder, mode)]
+
+    expected = train(tmp_path / "straight")
+    with pytest.raises(RuntimeError):
+        train(tmp_path / "killed", Break())
+    for _ in range(2):  # The second one finds a finished run.
+        assert train(tmp_path / "killed", resume="auto") == expected
 
 
 def test_what_is_recorded_last_is_not_lost(tmp_path):
