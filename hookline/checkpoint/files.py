@@ -168,6 +168,16 @@ def link_or_copy(fs: FileSystem, source: Path, target: Path) -> Path:
     return target
 
 
+def set_aside(fs: FileSystem, path: Path) -> Path:
+    """Rename a file to the first free numbered name, such as `last.1.pth`, and return that."""
+    number = 1
+    while os.path.lexists(path.with_name(f"{path.stem}.{number}{path.suffix}")):
+        number += 1
+    target = path.with_name(f"{path.stem}.{number}{path.suffix}")
+    fs.rename(path, target)
+    return target
+
+
 def make_directories(fs: FileSystem, directory: Path) -> None:
     """Make a directory and its parents durably."""
     missing = [path for path in (directory, *directory.parents) if not path.exists()]

@@ -31,6 +31,7 @@ REPAIR = Suggestion(
     advice="load a checkpoint file by its path, or move this file away to start afresh"
 )
 INEXACT = "inexact"  # tags a checkpoint for inspection, from which no run can resume exactly
+EARLIER_RUN = "earlier run"  # tags the checkpoints of a run that was replaced by a new one
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Entry:
     @property
     def resumable(self) -> bool:
         """Whether a run can resume from it, provided that its files are intact."""
-        return self.finite and INEXACT not in self.tags
+        return self.finite and INEXACT not in self.tags and EARLIER_RUN not in self.tags
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from hookline.checkpoint.adoption import describe_unlisted
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import (
     FileSystem,
@@ -27,6 +28,7 @@ from hookline.checkpoint.files import (
     make_directories,
     remove_flat_directory,
     save_error,
+    set_aside,
     write_temporary,
 )
 from hookline.checkpoint.formats import (
@@ -47,6 +49,7 @@ from hookline.checkpoint.integrity import (
 )
 from hookline.checkpoint.lock import DirectoryLock
 from hookline.checkpoint.manifest import (
+    EARLIER_RUN,
     Entry,
     Ledger,
     Part,
@@ -83,7 +86,7 @@ class CheckpointStore:
     """A store of checkpoints in one directory, which may be moved.
 
     Reading needs no preparation. Call `prepare` before `save`, `remove` and `claim_shards`. The
-    store deletes only files and directories that its manifest lists.
+    store overwrites and deletes only files and directories that its manifest lists.
     """
 
     def __init__(self, directory: str | os.PathLike[str], fs: FileSystem | None = None) -> None:
@@ -126,6 +129,32 @@ class CheckpointStore:
             message = f"cannot be used for checkpoints: {error.strerror or error}"
             raise CheckpointError(message, file=str(self.directory)) from error
         self._prepared = True
+
+    def begin_new_run(self) -> None:
+        """Mark the listed checkpoints as those of an earlier run: this one never resumes from them.
+
+        Otherwise a run that is killed before its first save would continue the earlier one.
+        """
+        with self._mutex:
+            ledger = read_settled_ledger(self.directory)
+            entries = []
+            for entry in ledger.entries:
+                tags = tuple(dict.fromkeys((*entry.tags, EARLIER_RUN)))
+                entries.append(dataclasses.replace(entry, tags=tags))
+            self._replace_entries(ledger, entries)
+
+    def adopt(self) -> list[Entry]:
+        """List copied checkpoints in a manifest that lists none, and return their entries."""
+        with self._mutex:
+            ledger = read_settled_ledger(self.directory)
+            if ledger.entries:
+                return []
+            found = describe_unlisted(self.directory, ledger.entries)
+            self._replace_entries(ledger, found)
+        for entry in found:
+            names = ", ".join(entry.names)
+            log.warning("%s: adopted, although no manifest has its checksum", names)
+        return found
 
     def save(
         self,
@@ -236,6 +265,9 @@ class CheckpointStore:
             if not entry.finite:
                 skipped.append(f"{entry.name}: its weights are not finite")
                 continue
+            if EARLIER_RUN in entry.tags:
+                skipped.append(f"{entry.name}: of an earlier run in this directory")
+                continue
             if not entry.resumable:
                 skipped.append(f"{entry.name}: saved in the middle of an iteration")
                 continue
@@ -323,6 +355,7 @@ class CheckpointStore:
         ledger = read_settled_ledger(self.directory)
         journal = dataclasses.replace(ledger, number=ledger.number + 1, pending=entry)
         write_ledger(self._fs, self.directory, JOURNAL, journal)
+        self._set_aside_foreign(entry.names, ledger)
         for name in entry.names:
             self._fs.rename(temporaries[0], self.directory / name)
             del temporaries[0]
@@ -331,6 +364,24 @@ class CheckpointStore:
         self._write_manifest(journal.with_entries(settled))
         self._claimed.difference_update(part.directory for part in entry.parts)
         self._remove_unused_shards()
+
+    def _set_aside_foreign(self, names: Sequence[str], ledger: Ledger) -> None:
+        """Rename files that the store did not write and that are in the way of new ones."""
+        listed = {name for entry in ledger.entries for name in entry.names}
+        for name in names:
+            path = self.directory / name
+            if name not in listed and os.path.lexists(path):
+                kept = set_aside(self._fs, path)
+                log.warning("%s: no manifest lists this file; it is now %s", path, kept.name)
+
+    def _replace_entries(self, ledger: Ledger, entries: Sequence[Entry]) -> None:
+        assert self._prepared, "call prepare() first"
+        if list(entries) == list(ledger.entries):
+            return
+        try:
+            self._write_manifest(ledger.with_entries(tuple(entries)))
+        except OSError as error:
+            raise save_error(self._fs, self.directory / MANIFEST, error) from error
 
     def _delete(self, names: list[str], ledger: Ledger) -> None:
         """Delete checkpoint files, then their entries.

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
+from hookline.checkpoint.adoption import unlisted_files
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import ExitCode, print_error, print_traceback
 from hookline.cli.output import print_table
@@ -48,8 +49,9 @@ def run(
     runner = make_runner(resolved)
     _resume_after_restart(runner)
     if runner.is_main:
-        directory = runner.checkpointer.store.directory
-        if resume == "auto" and not runner.checkpointer.store.entries():
+        store = runner.checkpointer.store
+        directory = store.directory
+        if resume == "auto" and not store.entries() and not unlisted_files(directory, ()):
             print(f"no checkpoint in {directory}: starting a new run", file=sys.stderr)
         _save_config(runner, resolved)
     return _train(runner, config, debug)

@@ -189,6 +189,8 @@ class Checkpointer:
     def load_newest(self) -> dict[str, Any] | None:
         """Load the newest intact checkpoint; rank 0 chooses for all. None if there is none."""
         world = self._runner.world
+        if world.is_main and self.is_open:
+            self.store.adopt()
         found = self.store.latest() if world.is_main else None
         name = world.broadcast_str("" if found is None else found.name)
         if not name:

@@ -103,6 +103,7 @@ class CheckpointHook(BaseHook):
         self._seconds = None if self.every is None else parse_duration(self.every)
         self._saved_at = 0.0
         self._number: int | None = None  # the epoch or iteration of the file that is due
+        self._surplus: list[str] = []  # files that a resumed run removes when it starts
         if not self.by_epoch:
             self.disable_sites("after_train_epoch")
         elif self.every is None:
@@ -137,8 +138,14 @@ class CheckpointHook(BaseHook):
         runner.checkpointer.names.clear()
 
     def before_train(self, runner: BaseRunner) -> None:
-        if runner.is_main and runner.iter == 0 and not runner.loop.resuming:
+        if not runner.is_main:
+            return
+        if runner.loop.resuming:
+            # The run that saved the checkpoint may have been killed before it removed them.
+            runner.checkpointer.store.remove(*self._surplus)
+        elif runner.iter == 0:
             self._warn_about_earlier_run(runner)
+            runner.checkpointer.store.begin_new_run()
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
         is_due = self.every_n_epochs(runner, self.interval, self.save_begin)
@@ -184,8 +191,10 @@ class CheckpointHook(BaseHook):
         runner.checkpointer.wait()
         if runner.is_main and runner.iter and runner.parallel.mesh is None:
             # For inspection only: it is not the state between two iterations.
+            checkpoint = capture(runner, all_ranks=False)
+            checkpoint["meta"]["inexact"] = True
             runner.checkpointer.store.save(
-                capture(runner, all_ranks=False),
+                checkpoint,
                 "exception.pth",
                 step=runner.iter,
                 epoch=runner.epoch,
@@ -198,7 +207,7 @@ class CheckpointHook(BaseHook):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the list of kept files."""
         super().load_state_dict(state)
-        self._drop_surplus()  # the run that wrote the checkpoint did so right after
+        self._surplus = self._drop_surplus()
 
     def _request(self, runner: BaseRunner, number: int | None, is_last: bool) -> None:
         if number is not None:

@@ -417,3 +417,44 @@ def test_a_process_that_is_killed_while_saving_leaves_a_good_checkpoint(
         assert store.load(found.name)["meta"]["step"] == found.step
         assert files(tmp_path) == listed(store)
         store.unlock()
+
+
+def test_a_file_that_the_store_did_not_write_is_never_overwritten(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "last.pth").write_bytes(b"precious")
+    (tmp_path / "last.1.pth").write_bytes(b"also precious")
+    saved(tmp_path, 1, 2)
+    assert (tmp_path / "last.2.pth").read_bytes() == b"precious"
+    assert (tmp_path / "last.1.pth").read_bytes() == b"also precious"
+    assert files(tmp_path) == {
+        "epoch_1.pth", "epoch_2.pth", "last.pth", "last.1.pth", "last.2.pth"
+    }  # fmt: skip
+    assert len(logged(caplog, "last.2.pth")) == 1
+
+
+def test_a_link_in_the_way_of_a_checkpoint_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    target.write_bytes(b"precious")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "last.pth").symlink_to(target)
+    saved(folder, 1)
+    assert target.read_bytes() == b"precious"
+    assert (folder / "last.1.pth").is_symlink()
+
+
+def test_a_new_run_does_not_resume_from_the_checkpoints_of_an_earlier_one(tmp_path: Path) -> None:
+    store = saved(tmp_path, 1, 2)
+    store.begin_new_run()
+    store.begin_new_run()
+    entry, skipped = store.find_latest()
+    assert entry is None
+    assert len(skipped) == 2
+    assert store.load("epoch_2.pth")["meta"]["step"] == 2
+    store.save(content(1), "epoch_1.pth", links=["last.pth"], step=1, epoch=1)
+    latest = store.latest()
+    assert latest is not None
+    assert latest.names == ("epoch_1.pth", "last.pth")
+    flip_bit(tmp_path / "last.pth")
+    assert store.find_latest().entry is None

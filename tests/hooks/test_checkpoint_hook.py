@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pytest
 import torch
 from torch import nn
@@ -205,6 +208,65 @@ def test_files_of_other_runs_are_not_touched_and_retention_continues_after_a_res
     run(tmp_path, CheckpointHook(max_keep_ckpts=2), max_epochs=5, resume="auto")
     assert files(tmp_path) == {"epoch_0.pth", "epoch_4.pth", "epoch_5.pth", "last.pth"}
     assert (tmp_path / "epoch_0.pth").read_bytes() == b"someone else's"
+
+
+class Killed(BaseException):
+    """Stands for a kill in the background thread."""
+
+
+def kill_before_removal(fs, path):
+    """Stand for a kill after the commit of a checkpoint, before surplus files are removed."""
+    if path.name.startswith("iter_"):
+        raise Killed
+    os.unlink(path)
+
+
+def test_retention_catches_up_after_runs_that_were_killed_before_the_removal(tmp_path, monkeypatch):
+    hook = {"type": "CheckpointHook", "interval": 1, "by_epoch": False, "max_keep_ckpts": 2}
+    hook["async_save"] = False
+    run(tmp_path, hook, max_iters=2, max_epochs=None)
+    for last in (3, 4):
+        monkeypatch.setattr(FileSystem, "unlink", kill_before_removal)
+        with pytest.raises(Killed):
+            run(tmp_path, hook, max_iters=last, max_epochs=None, resume="auto")
+        assert f"iter_{last - 2}.pth" in files(tmp_path)
+    monkeypatch.undo()
+    run(tmp_path, hook, max_iters=5, max_epochs=None, resume="auto")
+    assert files(tmp_path) == {"iter_4.pth", "iter_5.pth", "last.pth"}
+
+
+def test_a_copied_checkpoint_without_a_manifest_is_resumed_from(tmp_path, caplog):
+    run(tmp_path / "a", CheckpointHook(), max_epochs=2)
+    (tmp_path / "b").mkdir()
+    for name in ("epoch_1.pth", "last.pth"):
+        shutil.copy(tmp_path / "a" / name, tmp_path / "b")
+    runner = run(tmp_path / "b", CheckpointHook(), max_epochs=3, resume="auto")
+    assert logged(caplog, "last.pth")
+    run(tmp_path / "a", CheckpointHook(), max_epochs=3, resume="auto")
+    assert runner.iter == 6
+    assert epoch_of(tmp_path / "b" / "epoch_1.pth") == 1
+    expected = torch.load(tmp_path / "a" / "last.pth", weights_only=True)["state_dict"]
+    found = torch.load(tmp_path / "b" / "last.pth", weights_only=True)["state_dict"]
+    assert torch.equal(found["weight"], expected["weight"])
+
+
+def test_a_new_run_that_is_killed_before_its_first_save_starts_over(tmp_path):
+    run(tmp_path, CheckpointHook(), max_epochs=2)
+
+    class Kill(BaseHook):
+        def after_train_iter(self, runner):
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(tmp_path, CheckpointHook(), Kill(), max_epochs=2)
+    seen = []
+
+    class Count(BaseHook):
+        def after_train_iter(self, runner):
+            seen.append(runner.iter)
+
+    run(tmp_path, CheckpointHook(), Count(), max_epochs=2, resume="auto")
+    assert seen == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
