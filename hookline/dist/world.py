@@ -58,6 +58,16 @@ class World:
         dist.all_reduce(total)
         return [float(value) for value in total.tolist()]
 
+    def gather_numbers(self, number: Tensor) -> Tensor:
+        """Return a number of all ranks as a tensor, without waiting for a GPU."""
+        own = number.detach().reshape(1)
+        if self.size == 1:
+            return own
+        own = own.to(_device())
+        numbers = own.new_empty(self.size)
+        dist.all_gather_into_tensor(numbers, own)
+        return numbers
+
     def barrier(self) -> None:
         """Return when every rank has called this."""
         self.gather(b"")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hookline.checkpoint import CheckpointStore, Saver, load_checkpoint, safe_name, with_shards
+from hookline.checkpoint.manifest import Entry, find
 from hookline.checkpoint.resume_diff import hyperparameters
 from hookline.checkpoint.weights import load_weights
 from hookline.engine.run_state import capture, restore, select_rank_state
@@ -153,7 +154,8 @@ class Checkpointer:
         runner = self._runner
         checkpoint = None
         if self.resume == "auto":
-            checkpoint = self.load_newest()
+            newest = self.find_newest()
+            checkpoint = None if newest is None else self.load_entry(newest)
         elif self.resume is not None:
             checkpoint = self.load(self.resume)
         if checkpoint is None:
@@ -186,16 +188,20 @@ class Checkpointer:
         self._runner.call_hook("after_load_checkpoint")
         self._runner.checkpoint = None
 
-    def load_newest(self) -> dict[str, Any] | None:
-        """Load the newest intact checkpoint; rank 0 chooses for all. None if there is none."""
+    def find_newest(self) -> Entry | None:
+        """Return the newest intact checkpoint; rank 0 chooses for all. None if there is none."""
         world = self._runner.world
         if world.is_main and self.is_open:
             self.store.adopt()
         found = self.store.latest() if world.is_main else None
         name = world.broadcast_str("" if found is None else found.name)
-        if not name:
-            return None
-        return self._assemble(self.store.load(found or name), self.store.directory)
+        if name and found is None:
+            found = find(name, self.store.entries())
+        return found
+
+    def load_entry(self, entry: Entry) -> dict[str, Any]:
+        """Load a checkpoint of the store."""
+        return self._assemble(self.store.load(entry), self.store.directory)
 
     def load(self, path: str | Path) -> dict[str, Any]:
         """Load a checkpoint from a file."""

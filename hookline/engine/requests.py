@@ -89,7 +89,10 @@ class Requests:
             self._local.setdefault("stop", asdict(reason))
 
     def roll_back(self, restore: Callable[[], object]) -> None:
-        """Request that `restore` puts the run back to an earlier state after this iteration."""
+        """Request that `restore` puts the run back to an earlier state after this iteration.
+
+        All ranks must request it in the same iteration.
+        """
         self._rollback = self._rollback or restore
         self.due_at = AT_ONCE
 
@@ -106,7 +109,10 @@ class Requests:
         restore, self._rollback = self._rollback, None
         self._validate = False
         self._save = False
-        self.due_at = AT_ONCE if self._stop or self._calls else NEVER
+        for name in ("validate", "save"):
+            self._local.pop(name, None)
+        is_waiting = self._stop or self._calls or self._agreement is not None
+        self.due_at = AT_ONCE if is_waiting else NEVER
         restore()
         return True
 

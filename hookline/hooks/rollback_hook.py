@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import torch
 
+from hookline.dist.gather import batch_share
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import ConfigError, InvalidLoss, parameter_error, require_at_least
 from hookline.optim.groups import param_groups
@@ -17,12 +19,20 @@ MIN_LOSSES = 10  # that must be known before one can be called a spike
 
 
 class Step(NamedTuple):
-    """An iteration whose loss is checked."""
+    """An iteration whose losses are checked."""
 
     iter: int
     epoch: int
     batch: int
-    loss: Any
+    losses: Any  # of all ranks; a tensor, or a list once they are known
+
+
+class BadLoss(NamedTuple):
+    """A loss that is not finite or a spike."""
+
+    rank: int
+    loss: float
+    why: str
 
 
 @HOOKS.register()
@@ -33,6 +43,9 @@ class RollbackHook(BaseHook):
     Weights, optimizer and hooks return to the checkpoint, and so does the data in a loop that
     Hookline owns. The run continues without the batches around the bad loss. The hook needs a
     CheckpointHook.
+
+    In a run of several ranks, a bad loss of any rank rolls all of them back. They exchange their
+    losses in every iteration.
 
     Args:
         max_rollbacks: Number of rollbacks after which the next bad loss fails the run.
@@ -46,7 +59,7 @@ class RollbackHook(BaseHook):
     Attributes:
         history: One entry for each rollback.
         skipped: Skipped batches, as epoch and batch number.
-        recent: Losses of the window.
+        recent: Losses of the window, each the mean over all ranks.
         lr_cut: Product of all factors of the learning rate so far.
         bases: Initial learning rates of the parameter groups, times that product.
 
@@ -69,6 +82,7 @@ class RollbackHook(BaseHook):
     bases: list[float | None] = state([])  # the groups' initial rates, as cut
 
     priority = Priority.VERY_LOW  # first in `after_*`, before others use the bad loss
+    ranks = "collective"
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "max_rollbacks", "skip_batches")
@@ -80,11 +94,6 @@ class RollbackHook(BaseHook):
         self._pending: tuple[Step, Any] | None = None
 
     def before_train(self, runner: BaseRunner) -> None:
-        if runner.world.size > 1:
-            raise ConfigError(
-                "rolls back in a run of one process only; CheckInvalidLossHook stops one of several",
-                component=self.name,
-            )
         if not runner.checkpointer.is_open:
             message = "has nothing to roll back to: register a CheckpointHook"
             raise ConfigError(message, component=self.name)
@@ -93,63 +102,76 @@ class RollbackHook(BaseHook):
             if base is not None and math.isclose(group["initial_lr"] * self.lr_cut, base):
                 group["initial_lr"] = base  # a schedule has set the config's rate
         if not runner.loop.resuming:
-            runner.request_save("start")
+            runner.request_save("start", collective=True)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         loss = runner.outputs["loss"].detach()
-        step = self._known_step(Step(runner.iter, runner.epoch, runner.batch_idx, loss))
+        share = batch_share(runner)
+        if share > 1:
+            loss = loss / share  # UnevenBatchHook has multiplied it
+        losses = runner.world.gather_numbers(loss)
+        step = self._known_step(Step(runner.iter, runner.epoch, runner.batch_idx, losses))
         if step is None:
             return
-        limit = math.inf
-        if self.spike is not None and len(self.recent) >= MIN_LOSSES:
-            limit = self.spike * sum(self.recent) / len(self.recent)
-        if math.isfinite(step.loss) and step.loss <= limit:
-            if self.spike is not None:
-                self.recent = [*self.recent[1 - self.window :], step.loss]
-            return
-        why = f"a spike, above {limit:.6g}" if math.isfinite(step.loss) else "not finite"
-        runner.requests.roll_back(partial(self._roll_back, step, why))
+        bad = self._find_bad_loss(step.losses)
+        if bad is not None:  # the same on all ranks
+            runner.requests.roll_back(partial(self._roll_back, step, bad))
+        elif self.spike is not None:
+            self.recent = [*self.recent[1 - self.window :], fmean(step.losses)]
 
     def _known_step(self, step: Step) -> Step | None:
-        """Return the step whose loss is known: on a GPU the one before, to avoid a wait."""
-        if step.loss.device.type == "cpu":
-            return step._replace(loss=float(step.loss))
+        """Return the step whose losses are known: on a GPU the one before, to avoid a wait."""
+        if step.losses.device.type == "cpu":
+            return step._replace(losses=step.losses.tolist())
         before = self._pending
         event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        copy = step.loss.to("cpu", non_blocking=True)
+        copy = step.losses.to("cpu", non_blocking=True)
         event.record()
-        self._pending = step._replace(loss=copy), event
+        self._pending = step._replace(losses=copy), event
         if before is None:
             return None
         before[1].synchronize()
-        return before[0]._replace(loss=float(before[0].loss))
+        return before[0]._replace(losses=before[0].losses.tolist())
 
-    def _roll_back(self, step: Step, why: str) -> None:
+    def _find_bad_loss(self, losses: list[float]) -> BadLoss | None:
+        for rank, loss in enumerate(losses):
+            if not math.isfinite(loss):
+                return BadLoss(rank, loss, "not finite")
+        if self.spike is None or len(self.recent) < MIN_LOSSES:
+            return None
+        limit = self.spike * fmean(self.recent)
+        worst = max(losses)
+        if worst <= limit:
+            return None
+        return BadLoss(losses.index(worst), worst, f"a spike, above {limit:.6g}")
+
+    def _roll_back(self, step: Step, bad: BadLoss) -> None:
         runner = self.runner
-        trouble = f"the loss of iteration {step.iter + 1} is {step.loss:.6g}, {why}"
+        of_rank = f" on rank {bad.rank}" if runner.world.size > 1 else ""
+        trouble = f"the loss of iteration {step.iter + 1}{of_rank} is {bad.loss:.6g}, {bad.why}"
         if len(self.history) >= self.max_rollbacks:
             message = f"{trouble}, after {len(self.history)} rollbacks"
             raise InvalidLoss(message, component=self.name, parameter="max_rollbacks")
         runner.checkpointer.wait()
-        store = runner.checkpointer.store
-        entry = store.latest()
+        entry = runner.checkpointer.find_newest()
         if entry is None or entry.step > step.iter:
+            directory = runner.checkpointer.store.directory
             raise InvalidLoss(
-                f"{trouble}, and there is no checkpoint of this run in {store.directory} to roll "
-                "back to",
+                f"{trouble}, and there is no checkpoint of this run in {directory} to roll back to",
                 component=self.name,
             )
-        checkpoint = store.load(entry)
-        bad = self._bad_batches(step, checkpoint["meta"])
+        checkpoint = runner.checkpointer.load_entry(entry)
+        skipped = self._bad_batches(step, checkpoint["meta"])
         old_cut = checkpoint["hooks"].get(self.name, {}).get("lr_cut", 1.0)
-        self.skipped = [*self.skipped, *(each for each in bad if each not in self.skipped)]
+        self.skipped = [*self.skipped, *(each for each in skipped if each not in self.skipped)]
         self.lr_cut *= self.lr_factor
         record = {
             "iter": step.iter + 1,
             "epoch": step.epoch + 1,
-            "loss": step.loss,
-            "why": why,
-            "skipped": bad,
+            "rank": bad.rank,
+            "loss": bad.loss,
+            "why": bad.why,
+            "skipped": skipped,
             "lr_cut": self.lr_cut,
             "checkpoint": entry.name,
             "back_to": entry.step,
@@ -161,7 +183,7 @@ class RollbackHook(BaseHook):
         checkpoint["hooks"][self.name] = self.state_dict()
         self._skip_batches(runner)
         self._pending = None
-        numbers = [batch + 1 for _, batch in bad]
+        numbers = [batch + 1 for _, batch in skipped]
         back = f"back to {entry.name} (iteration {entry.step}), skipping batches {numbers}"
         self._report(runner, f"{trouble}: {back}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from pathlib import Path
@@ -13,6 +14,7 @@ from torch.utils.data import TensorDataset
 
 from hookline import Runner, make_loader
 from hookline.engine import BaseHook
+from hookline.hooks import RollbackHook
 from tests.dist.gate import gate_watchdogs
 
 SAMPLES = 103  # no multiple of anything
@@ -127,6 +129,37 @@ class OpenGate(BaseHook):
     def after_train_iter(self, runner: Any) -> None:
         if runner.iter + 1 == self._iteration:
             self._gate.touch()
+
+
+class BadLosses(BaseHook):
+    """Makes the losses of rank 1 bad in some batches, and notes the batches that count."""
+
+    def __init__(self, factors: dict[tuple[int, int], float]) -> None:
+        self._factors = factors
+        self.trained: dict[int, tuple[int, int]] = {}
+
+    def after_forward(self, runner: Any) -> None:
+        place = (runner.epoch, runner.batch_idx)
+        self.trained[runner.iter] = place
+        if runner.world.rank == 1:
+            runner.outputs["loss"] = runner.outputs["loss"] * self._factors.get(place, 1.0)
+
+
+def roll_back(folder: Path, spike: float) -> dict[str, Any]:
+    """Train with a NaN and a spike on rank 1, then again without them and without their batches."""
+    save = {"type": "CheckpointHook", "by_epoch": False, "interval": 2}
+    hook = RollbackHook(spike=spike, skip_batches=1)
+    bad = BadLosses({(1, 3): math.nan, (2, 4): 1e3})
+    run = runner(folder, hooks=[save, hook, bad]).train()
+    never_bad = RollbackHook()
+    never_bad.skipped = hook.skipped
+    other = runner(folder, hooks=[save, never_bad], work_dir=folder / "never_bad").train()
+    return {
+        "weights": weights(run),
+        "never_bad": weights(other),
+        "history": hook.history,
+        "trained": [bad.trained[index] for index in range(run.iter)],
+    }
 
 
 def train_part(folder: Path, stop_at: int | None = None, **options: Any) -> dict[str, Any]:

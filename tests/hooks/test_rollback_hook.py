@@ -15,6 +15,8 @@ from hookline.engine import BaseHook
 from hookline.errors import ConfigError, InvalidLoss
 from hookline.hooks import CheckpointHook, EMAHook, RollbackHook, StopAtHook, build_hook
 from hookline.models import MODELS
+from tests.dist import jobs
+from tests.dist.processes import run_job
 from tests.helpers import batches, make_runner
 from tests.problems import logged
 
@@ -71,8 +73,15 @@ def test_it_rolls_back_and_continues_without_the_bad_batches(tmp_path, caplog):
     (entry,) = hook.history
     assert math.isnan(entry.pop("loss"))
     assert entry == {
-        "iter": 18, "epoch": 2, "why": "not finite", "skipped": [[1, 6], [1, 7]], "lr_cut": 1.0, "checkpoint": "iter_16.pth", "back_to": 16,
-    }  # fmt: skip
+        "iter": 18,
+        "epoch": 2,
+        "rank": 0,
+        "why": "not finite",
+        "skipped": [[1, 6], [1, 7]],
+        "lr_cut": 1.0,
+        "checkpoint": "iter_16.pth",
+        "back_to": 16,
+    }
     assert logged(caplog, "iter_16.pth", "[7, 8]")
 
 
@@ -231,7 +240,7 @@ class DelayedLoss(RollbackHook):
 
     def _known_step(self, step):
         before, self._pending = self._pending, (step, None)
-        return None if before is None else before[0]._replace(loss=float(before[0].loss))
+        return None if before is None else before[0]._replace(losses=before[0].losses.tolist())
 
 
 def test_a_loss_that_is_known_one_step_later_is_rolled_back_too(tmp_path):
@@ -239,6 +248,25 @@ def test_a_loss_that_is_known_one_step_later_is_rolled_back_too(tmp_path):
     runner, _, _ = train(tmp_path, {(1, 5): NAN}, hook)
     assert [tuple(place) for place in hook.skipped] == [(1, 5)]
     assert runner.iter == 29
+
+
+@pytest.mark.slow
+def test_a_bad_loss_of_one_rank_rolls_all_ranks_back(tmp_path):
+    first, second = run_job(2, jobs.roll_back, tmp_path, spike=10.0)
+    assert [(entry["epoch"], entry["rank"]) for entry in first["history"]] == [(2, 1), (3, 1)]
+    assert math.isnan(first["history"][0]["loss"])
+    assert first["history"][1]["why"].startswith("a spike, above ")
+    bad = {(1, 3), (2, 4)}
+    expected = [
+        (epoch, batch) for epoch in range(3) for batch in range(7) if (epoch, batch) not in bad
+    ]
+    for result in (first, second):
+        assert repr(result["history"]) == repr(first["history"])  # NaN is not equal to itself.
+        assert result["trained"] == expected
+        for name, weight in result["weights"].items():
+            assert torch.isfinite(weight).all()
+            assert torch.equal(weight, first["weights"][name])
+            assert torch.equal(weight, result["never_bad"][name])
 
 
 @pytest.mark.parametrize(
