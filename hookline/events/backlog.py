@@ -94,6 +94,11 @@ class Backlog:
     def __len__(self) -> int:
         return 0 if self._file is None else len(self._file.rows())
 
+    def sync(self) -> None:
+        """Return when all jobs are on the disk."""
+        if self._file is not None:
+            self._file.sync()
+
     def close(self) -> None:
         if self._file is not None:
             self._file.close()

@@ -7,9 +7,12 @@ import io
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TextIO
 
-from hookline.events.rows import iteration_of, rewrite, set_aside
+from hookline.events.logs import escaped
+from hookline.events.rows import iteration_of, set_aside
 from hookline.events.writer import WRITERS, Writer
+from hookline.files import open_to_append, open_to_read, replace_lines, sync_file
 
 
 @WRITERS.register("csv")
@@ -18,7 +21,6 @@ class CSVWriter(Writer):
 
     def __init__(self, path: str | Path = "metrics.csv") -> None:
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         self._read_header()
 
     def write_scalars(
@@ -30,7 +32,7 @@ class CSVWriter(Writer):
         if new:
             self._columns += new
             self._rewrite(self._rows())
-        with self.path.open("a", encoding="utf-8", newline="") as file:
+        with open_to_append(self.path, newline="") as file:
             file.write(_line([row.get(name, "") for name in self._columns]) + "\n")
 
     def cut_after(self, iteration: int) -> None:
@@ -45,24 +47,34 @@ class CSVWriter(Writer):
         set_aside(self.path)
         self._read_header()
 
+    def sync(self) -> None:
+        """Return when all rows are on the disk."""
+        if self.path.exists():
+            with open_to_append(self.path, newline="") as file:
+                sync_file(file)
+
     def _rows(self) -> list[dict[str, str]]:
-        if not self.path.exists():
-            return []
-        with self.path.open(encoding="utf-8", newline="", errors="replace") as file:
+        with self._open() as file:
             return list(csv.DictReader(file))
 
     def _read_header(self) -> None:
-        self._columns: list[str] = []  # The file is created with the first row.
-        if self.path.exists():
-            with self.path.open(encoding="utf-8", newline="", errors="replace") as file:
-                self._columns = next(csv.reader(file), [])
+        with self._open() as file:
+            self._columns = next(csv.reader(file), [])
+
+    def _open(self) -> TextIO:
+        """Open the table for reading; an empty one if it does not exist: the first row makes it."""
+        try:
+            file = open_to_read(self.path)
+        except FileNotFoundError:
+            return io.StringIO()
+        return io.TextIOWrapper(file, encoding="utf-8", newline="", errors="replace")
 
     def _rewrite(self, rows: list[dict[str, str]]) -> None:
         lines = [
             _line(self._columns),
             *(_line([row.get(name) or "" for name in self._columns]) for row in rows),
         ]
-        rewrite(self.path, lines)
+        replace_lines(self.path, lines)
 
 
 def _line(cells: Sequence[object]) -> str:
@@ -72,5 +84,6 @@ def _line(cells: Sequence[object]) -> str:
 
 
 def _harmless(name: str) -> str:
-    """Return a column name that no spreadsheet reads as a formula."""
-    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
+    """Return a column name in one line, which no spreadsheet reads as a formula."""
+    name = escaped(name)
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t")) else name

@@ -111,6 +111,10 @@ class Delivery(Writer):
 
         self._put(cut)
 
+    def sync(self) -> None:
+        """Put the kept and written records on the disk; a slow writer does this in its thread."""
+        self._put(self._sync_files)
+
     def close(self) -> None:
         """Deliver the remaining records, wait at most `patience` seconds, and log failures."""
         if self._thread is None:
@@ -124,6 +128,11 @@ class Delivery(Writer):
             if job is not None and not callable(job):
                 self._keep(job)
         self._report(in_time)
+
+    def _sync_files(self) -> None:
+        self._backlog.sync()
+        if self._writer is not None:
+            self._writer.sync()
 
     def _put(self, job: Job | Callable[[], object]) -> None:
         if self._thread is not None:

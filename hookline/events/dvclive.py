@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from hookline.events.portable import portable
-from hookline.events.rows import rewrite
 from hookline.events.storage import Record
 from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.files import replace_file, replace_lines
 
 
 @WRITERS.register("dvclive")
@@ -62,7 +62,7 @@ class DVCLiveWriter(Writer):
         elif record.kind == "text":
             path = Path(self._live.dir) / "text" / f"{name}.txt"
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(value, encoding="utf-8")
+            replace_file(path, value)
         else:
             self._live.log_artifact(
                 value, type="model" if name.startswith("checkpoints/") else None, cache=self._cache
@@ -78,7 +78,7 @@ class DVCLiveWriter(Writer):
             column = header.split("\t").index("step") if "step" in header.split("\t") else 0
             kept = [row for row in rows if _step(row, column) <= iteration]
             if len(kept) < len(rows):
-                rewrite(path, [header, *kept])
+                replace_lines(path, [header, *kept])
 
     def close(self) -> None:
         self._live.end()

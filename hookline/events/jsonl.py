@@ -52,5 +52,9 @@ class JSONLinesWriter(Writer):
         """Rename the file of an earlier run (`log.1.jsonl`) and start a new one."""
         self._file.set_aside()
 
+    def sync(self) -> None:
+        self._file.sync()
+
     def close(self) -> None:
+        self._file.sync()
         self._file.close()

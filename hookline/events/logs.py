@@ -4,16 +4,35 @@ from __future__ import annotations
 
 import logging
 import os
+from io import TextIOWrapper
 from pathlib import Path
+from typing import cast
 
 import torch
 
+from hookline.files import open_to_append, sync_file
 
-def log_file(work_dir: Path) -> logging.Handler:
+
+class LogFile(logging.FileHandler):
+    """A handler that appends to a file in the work directory of a run."""
+
+    def sync(self) -> None:
+        """Return when all lines are on the disk."""
+        self.acquire()
+        try:
+            if self.stream is not None:
+                sync_file(self.stream)
+        finally:
+            self.release()
+
+    def _open(self) -> TextIOWrapper:
+        return cast(TextIOWrapper, open_to_append(Path(self.baseFilename)))
+
+
+def log_file(work_dir: Path) -> LogFile:
     """Return a handler that appends to `hookline.log`, or `hookline.rank1.log` on other ranks."""
-    work_dir.mkdir(parents=True, exist_ok=True)
     name = "hookline.log" if rank() == 0 else f"hookline.rank{rank()}.log"
-    handler = logging.FileHandler(work_dir / name, encoding="utf-8")
+    handler = LogFile(work_dir / name)
     handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(message)s"))
     return handler
 

@@ -45,11 +45,11 @@ def matching(metric: str, names: Iterable[str]) -> list[str]:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
         try:
             row = json.loads(line)
-        except ValueError:
-            continue  # A crash cut the line.
+        except (ValueError, RecursionError):
+            continue  # A crash cut the line, or it is not ours.
         if (
             isinstance(row, dict)
             and isinstance(row.get("iter"), int)
@@ -60,6 +60,10 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 def _number(value: Any) -> float | None:
     """Return a finite number, or None."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    return None
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from hookline.files import open_to_append, read_lines, replace_lines, sync_file
+
 # json.dumps would create an encoder for each row.
 encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -18,8 +20,7 @@ class RowFile:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.file = self.path.open("a", encoding="utf-8")
+        self.file = open_to_append(self.path)
 
     def append(self, row: Mapping[str, Any]) -> None:
         self.file.write(encode(row) + "\n")
@@ -42,22 +43,22 @@ class RowFile:
             if row is not None and not is_unwanted(row):
                 kept.append(line)
         if len(kept) < len(lines):
-            self.file.close()
-            rewrite(self.path, kept)
-            self.file = self.path.open("a", encoding="utf-8")
+            self._replace_lines(kept)
         return len(lines) - len(kept)
 
     def set_aside(self) -> None:
         """Rename the file of an earlier run (`log.1.jsonl`) and start a new one."""
         self.file.close()
         set_aside(self.path)
-        self.file = self.path.open("a", encoding="utf-8")
+        self.file = open_to_append(self.path)
 
     def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Replace all rows."""
-        self.file.close()
-        rewrite(self.path, [encode(row) for row in rows])
-        self.file = self.path.open("a", encoding="utf-8")
+        self._replace_lines([encode(row) for row in rows])
+
+    def sync(self) -> None:
+        """Return when all rows are on the disk."""
+        sync_file(self.file)
 
     def remove(self) -> None:
         self.file.close()
@@ -68,14 +69,12 @@ class RowFile:
 
     def _lines(self) -> list[str]:
         self.file.flush()
-        return self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return read_lines(self.path)
 
-
-def rewrite(path: Path, lines: Iterable[str]) -> None:
-    """Replace the lines of a file atomically."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    partial.replace(path)
+    def _replace_lines(self, lines: Iterable[str]) -> None:
+        self.file.close()
+        replace_lines(self.path, lines)
+        self.file = open_to_append(self.path)
 
 
 def set_aside(path: Path) -> None:
@@ -89,15 +88,16 @@ def set_aside(path: Path) -> None:
 
 def iteration_of(row: Mapping[str, Any] | None) -> float:
     try:
-        return math.inf if row is None else float(row["iter"])
-    except (ValueError, KeyError, TypeError):
+        iteration = math.inf if row is None else float(row["iter"])
+    except (ValueError, KeyError, TypeError, OverflowError):
         return math.inf
+    return math.inf if math.isnan(iteration) else iteration
 
 
 def _parse(line: str) -> dict[str, Any] | None:
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from hookline.events.describe import config_text
 from hookline.events.portable import portable
 from hookline.events.storage import Record
 from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.files import open_to_read
 
 
 @WRITERS.register("tensorboard")
@@ -66,6 +68,12 @@ class TensorBoardWriter(Writer):
         if self._used_before:
             self.board.close()
             self._open(0)
+
+    def sync(self) -> None:
+        self.board.flush()
+        for path in self.log_dir.glob("events.out.tfevents.*"):
+            with open_to_read(path) as file:
+                os.fsync(file.fileno())
 
     def close(self) -> None:
         self.board.close()

@@ -37,6 +37,9 @@ class Writer:
     def set_aside(self) -> None:
         """Move the records of an earlier run aside, because a new run begins."""
 
+    def sync(self) -> None:
+        """Return when everything written is on the disk; called before a checkpoint is saved."""
+
     def missing(self) -> str:
         """Return a note about records that were not uploaded, with advice; "" if all were."""
         return ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.logs import log_file
+from hookline.files import replace_file
 from hookline.hooks.bases.tracker import (
     combine_ranks,
     evaluation_results,
@@ -153,6 +153,14 @@ class LoggerHook(BaseHook):
                 seconds,
             )
 
+    def before_save_checkpoint(self, runner: BaseRunner) -> None:
+        # A resumed run does not write the rows before its checkpoint again: after a power cut
+        # none of them may be missing.
+        for writer in self._writers:
+            writer.sync()
+        if self._file is not None:
+            self._file.sync()
+
     def on_exception(self, runner: BaseRunner) -> None:
         error = runner.exception
         if self._file is not None and isinstance(error, Exception):  # not a signal
@@ -231,7 +239,9 @@ class TextLoggerHook(LoggerHook):
         )
         (target := Path(self.out_dir) / runner.work_dir.name).mkdir(parents=True, exist_ok=True)
         for path in sorted(runner.work_dir.iterdir()):
-            if path.is_file() and (
-                path.name.endswith(suffixes) or (path.name == LOG and ".log.json" in suffixes)
+            if (
+                not path.is_symlink()
+                and path.is_file()
+                and (path.name.endswith(suffixes) or (path.name == LOG and ".log.json" in suffixes))
             ):
-                shutil.copy2(path, target / path.name)
+                replace_file(target / path.name, path.read_bytes())

@@ -88,6 +88,10 @@ class PeriodicWriterHook(BaseHook):
         if runner.events.recorded > self._written:
             self._write(runner, done=0)
 
+    def before_save_checkpoint(self, runner: BaseRunner) -> None:
+        for writer in self._open:
+            writer.sync()
+
     def cleanup(self, runner: BaseRunner) -> None:
         opened, self._open = self._open, []
         for writer in opened:

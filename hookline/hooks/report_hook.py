@@ -11,6 +11,7 @@ from typing import Any
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, StopReason
 from hookline.events.rows import set_aside
+from hookline.files import replace_file
 from hookline.hooks.bases.tracker import is_fresh_run
 from hookline.profiling.cost_report import FILE as COSTS
 from hookline.profiling.cost_report import cost_table
@@ -97,6 +98,8 @@ class ReportHook(BaseHook):
         self._add_timed(runner, "validate")
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
+        if self._timeline is not None:
+            self._timeline.sync()
         self._started_at["save"] = time.perf_counter()
 
     def after_save_checkpoint(self, runner: BaseRunner) -> None:
@@ -144,7 +147,7 @@ class ReportHook(BaseHook):
             )
 
     def _handle_request(self, runner: BaseRunner, action: str) -> None:
-        """Request what the live page asked for. Called at a seam, which settles the requests."""
+        """Pass a request of the live page on. Called at a seam, which settles the requests."""
         self._add(runner, "requested", action=action)
         if runner.checkpointer.is_open:
             runner.request_save()
@@ -175,9 +178,7 @@ class ReportHook(BaseHook):
         self._costs_at = time.monotonic()
         table = cost_table(runner)
         if table["timed_iterations"]:
-            (runner.work_dir / COSTS).write_text(
-                json.dumps(table, indent=1) + "\n", encoding="utf-8"
-            )
+            replace_file(runner.work_dir / COSTS, json.dumps(table, indent=1) + "\n")
 
 
 def _came_from(runner: BaseRunner) -> int:

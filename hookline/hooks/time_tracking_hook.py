@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner
+from hookline.files import open_to_append
 
 DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
 
@@ -114,8 +115,7 @@ class TimeTrackingHook(BaseHook):
         runner.logger.info("%s: %s", self.name, line)
         if self.log_to_file:
             path = runner.work_dir / self.log_path
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as file:
+            with open_to_append(path) as file:
                 file.write(f"{now:{DATE_FORMAT}} {line}\n")
 
 

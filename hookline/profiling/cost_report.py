@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from hookline.errors import ConfigError
+from hookline.files import replace_file
 from hookline.profiling.hook_costs import HOT_SITES, PHASES, HookCosts
 
 FILE = "hook_costs.json"
@@ -84,7 +85,7 @@ def report_costs(runner: Any) -> None:
                 name, count, runner.costs.samples,
             )  # fmt: skip
     if runner.is_main and runner.work_dir.is_dir():
-        (runner.work_dir / FILE).write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
+        replace_file(runner.work_dir / FILE, json.dumps(table, indent=1) + "\n")
 
 
 def check_budget(runner: Any) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import time
 from pathlib import Path
 from typing import Any
 
+from hookline.files import MODE, replace_file
 from hookline.profiling.words import busiest
 
 MAX_ROWS = 30  # of the table of operators
@@ -17,7 +19,11 @@ def write_traces(profiler: Any, folder: Path, number: int, chrome: bool, tensorb
     """Write `trace_1.json` for chrome://tracing and Perfetto, and a copy for TensorBoard."""
     trace = folder / f"trace_{number}.json"
     if chrome or tensorboard:
-        profiler.export_chrome_trace(str(trace))  # torch exports a profile only once
+        partial = folder / f".trace_{number}.json"  # torch would follow a link
+        partial.unlink(missing_ok=True)
+        profiler.export_chrome_trace(str(partial))  # torch exports a profile only once
+        os.chmod(partial, MODE)
+        partial.replace(trace)
     if tensorboard:
         (folder / "tensorboard").mkdir(exist_ok=True)
         copy = folder / "tensorboard" / f"{socket.gethostname()}.{time.time_ns()}.pt.trace.json"
@@ -33,9 +39,8 @@ def write_tables(
     """Write `operators_1.txt` and `summary_1.txt`; return the summary."""
     averages = profiler.key_averages(group_by_stack_n=5 if with_stack else 0)
     order = "self_device_time_total" if on_gpu else "self_cpu_time_total"
-    (folder / f"operators_{number}.txt").write_text(
-        averages.table(sort_by=order, row_limit=MAX_ROWS), encoding="utf-8"
-    )
+    table = averages.table(sort_by=order, row_limit=MAX_ROWS)
+    replace_file(folder / f"operators_{number}.txt", table)
     summary = f"{words}\n{busiest(averages, on_gpu)}"
-    (folder / f"summary_{number}.txt").write_text(summary + "\n", encoding="utf-8")
+    replace_file(folder / f"summary_{number}.txt", summary + "\n")
     return summary

@@ -9,6 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from hookline.files import open_to_append, replace_file
+
 MAX_BUFFERED = 1000  # events in memory
 
 
@@ -17,7 +19,8 @@ class RunTrace:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = path.open("w", encoding="utf-8")
+        replace_file(path, "")
+        self._file = open_to_append(path)
         self._open: list[tuple[str, str, float]] = []
         self._ready: list[str] = []
         self._ids = {"pid": os.getpid(), "tid": threading.get_native_id()}

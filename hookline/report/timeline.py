@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 import time
 from collections import Counter
@@ -11,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hookline.files import open_to_append, sync_file
 from hookline.report.curves import parse_line
 from hookline.report.environment import is_alive
 from hookline.secrets import mask_text
@@ -39,12 +39,8 @@ class Timeline:
     """Appends rows to a file, one line each. Several threads may add rows."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        is_torn = _is_torn(path)
-        self._file = path.open("a", encoding="utf-8")
+        self._file = open_to_append(path)
         self._lock = threading.Lock()
-        if is_torn:  # Do not append to the torn last line of a killed run.
-            self._file.write("\n")
 
     def add(self, what: str, *, iter: int, epoch: int, **more: Any) -> None:
         """Append a row. After `close` this does nothing: a thread may finish late."""
@@ -54,7 +50,14 @@ class Timeline:
                 self._file.write(json.dumps(row, ensure_ascii=False) + "\n")
                 self._file.flush()
 
+    def sync(self) -> None:
+        """Return when all rows are on the disk."""
+        with self._lock:
+            if not self._file.closed:
+                sync_file(self._file)
+
     def close(self) -> None:
+        self.sync()
         with self._lock:
             self._file.close()
 
@@ -84,7 +87,7 @@ class Session(NamedTuple):
 def read_timeline(path: Path) -> list[Row]:
     """Return the valid rows of a file, oldest first; none if there is no file."""
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_bytes().split(b"\n")
     except OSError:
         return []
     rows = []
@@ -176,15 +179,6 @@ def _describe_end(session: Session, last_sign: float | None, running: bool) -> t
 
 def _shown_part(row: Row) -> Row:
     return {key: row[key] for key in SHOWN_KEYS if key in row}
-
-
-def _is_torn(path: Path) -> bool:
-    """Return whether the last line of a file has no end."""
-    if not path.exists() or not path.stat().st_size:
-        return False
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read() != b"\n"
 
 
 def _select(rows: list[Row]) -> list[Row]:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
+from hookline.files import replace_file
 
 TRAINING = "training.pid"
 
@@ -38,7 +39,7 @@ class BatchTraceHook(BaseHook):
 
     def before_train(self, runner: BaseRunner) -> None:
         runner.work_dir.mkdir(parents=True, exist_ok=True)
-        (runner.work_dir / TRAINING).write_text(str(os.getpid()))
+        replace_file(runner.work_dir / TRAINING, str(os.getpid()))
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         digest = hashlib.blake2b(digest_size=4)

@@ -14,6 +14,7 @@ import numpy as np
 from hookline.engine import BaseHook, BaseRunner
 from hookline.events import EventStorage
 from hookline.events.portable import to_png
+from hookline.files import replace_file
 
 FOLDER = "visualizations"
 
@@ -63,7 +64,7 @@ class PicturePublisher:
         if self._save:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"step_{self._clock.iter:06d}.png"
-            path.write_bytes(to_png(pixels))
+            replace_file(path, to_png(pixels))
 
 
 def open_window(pixels: np.ndarray, title: str) -> None:

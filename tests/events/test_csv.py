@@ -69,4 +69,4 @@ def test_no_column_is_a_formula_and_none_breaks_the_table(tmp_path):
     writer = CSVWriter(tmp_path / "metrics.csv")
     writer.write_scalars("train", {"=1+1": 1.0, 'a,"b"\nc': 2.0, "loss": -0.5}, iter=1, epoch=1)
     row = read(tmp_path / "metrics.csv")[0]
-    assert (row["'=1+1"], row['a,"b"\nc'], row["loss"]) == ("1.0", "2.0", "-0.5")
+    assert (row["'=1+1"], row['a,"b"\\nc'], row["loss"]) == ("1.0", "2.0", "-0.5")

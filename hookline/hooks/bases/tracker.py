@@ -23,6 +23,7 @@ from hookline.events.format import MEMORY
 from hookline.events.memory import memory_mb
 from hookline.events.storage import Record
 from hookline.events.writer import Writer, check_installed
+from hookline.files import read_lines, replace_file
 from hookline.optim.groups import learning_rates
 
 STANDARD_OUTPUTS = 3  # loss, predictions and targets; a model's own step may return more
@@ -199,6 +200,10 @@ class TrackerHook(BaseHook):
         if self.log_model and runner.is_main:
             self._send_checkpoints(runner)
 
+    def before_save_checkpoint(self, runner: BaseRunner) -> None:
+        if self._delivery is not None:
+            self._delivery.sync()
+
     def cleanup(self, runner: BaseRunner) -> None:
         if self._delivery is not None:
             delivery, self._delivery = self._delivery, None
@@ -214,12 +219,12 @@ class TrackerHook(BaseHook):
         # The ID is also a file, for a run that is killed before its first checkpoint.
         note = runner.work_dir / f"{safe_name(self.name)}.run_id"
         if not fresh and not self.run_id and note.exists():
-            self.run_id = note.read_text(encoding="utf-8").strip()
+            self.run_id = "".join(read_lines(note)).strip()
         known = bool(self.run_id) and not fresh
         if not known:
             self.run_id = uuid.uuid4().hex
         if training:
-            note.write_text(self.run_id, encoding="utf-8")
+            replace_file(note, self.run_id)
         backlog = Backlog(
             runner.work_dir / f"{safe_name(self.name)}.undelivered.jsonl", self.run_id
         )

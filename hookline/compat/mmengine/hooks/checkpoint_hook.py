@@ -13,6 +13,7 @@ from hookline.checkpoint.retention import retain, superseded
 from hookline.compat.metric_rules import infer_rule
 from hookline.compat.mmengine.hooks.hook import Hook
 from hookline.compat.mmengine.registry import HOOKS
+from hookline.files import replace_file
 from hookline.intervals import is_due
 
 
@@ -256,7 +257,7 @@ class CheckpointHook(Hook):
         """Write `last_checkpoint`: a name if possible, which stays right in a moved directory."""
         in_work_dir = osp.abspath(self.out_dir) == osp.abspath(runner.work_dir)
         text = filename if in_work_dir else str(self.last_ckpt)
-        Path(runner.work_dir, "last_checkpoint").write_text(text, encoding="utf-8")
+        replace_file(Path(runner.work_dir, "last_checkpoint"), text)
 
     def _publish_model(self, runner: Any, path: str) -> None:
         checkpoint = load_checkpoint(path)
