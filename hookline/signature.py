@@ -91,9 +91,13 @@ def check_arguments(
 
 def type_problem(label: str, value: Any, hint: Any, path: KeyPath, **about: Any) -> Problem:
     """Return the problem of a value that does not fit its type hint."""
-    advice = "leave out the quotes" if _is_quoted_number(value, hint) else ""
-    about = {"suggestion": Suggestion(advice=advice), **about}
-    return Problem(f"{label} {describe(hint)}", path, value=value, **about)
+    suggestion = Suggestion()
+    if _is_quoted_number(value, hint):
+        suggestion = Suggestion(advice="leave out the quotes")
+    elif isinstance(value, str) and typing.get_origin(hint) is typing.Literal:
+        suggestion = suggest(value, typing.get_args(hint))
+    message = f"{label} {describe(hint)}"
+    return Problem(message, path, value=value, suggestion=suggestion, **about)
 
 
 def _is_quoted_number(value: Any, hint: Any) -> bool:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import partial
-from typing import Any, Literal, get_args, get_origin
+from typing import Any
 
 import torch
 
@@ -52,8 +52,6 @@ def check_keys(given: Mapping[Any, Any], schema: Mapping[str, Any], path: KeyPat
             about["suggestion"] = suggest_key(str(key), path, schema)
             problems.append(Problem("unknown key", (*path, key), **about))
         elif value is not None and not fits(value, schema[key]):
-            if isinstance(value, str) and get_origin(schema[key]) is Literal:
-                about["suggestion"] = suggest(value, get_args(schema[key]))
             problems.append(type_problem("must be", value, schema[key], (*path, key), **about))
     return problems
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 from hookline.data.fetch import Fetch
 from hookline.data.options import LoaderOptions, check_loader, find_function
 from hookline.data.protocols import is_epoch_aware
-from hookline.data.sampler import EpochSampler
+from hookline.data.sampler import EpochSampler, ShuffleMethod
 from hookline.data.seeding import epoch_key
 from hookline.errors import ConfigError
 
@@ -31,6 +31,7 @@ def make_loader(
     seed: int = 0,
     drop_last: bool = False,
     *,
+    shuffle_method: ShuffleMethod = "auto",
     rank: int = 0,
     world_size: int = 1,
     **options: Unpack[LoaderOptions],
@@ -45,6 +46,9 @@ def make_loader(
         num_workers: The number of worker processes. It does not change the batches.
         seed: The seed of the order and of random numbers that the dataset draws.
         drop_last: Whether a last batch that is not full is dropped.
+        shuffle_method: How a random order is made: `randperm` draws it with `torch.randperm`,
+            `feistel` computes it from the position, in constant memory. `auto` is `feistel` for
+            more than 2**24 samples, else `randperm`.
         rank: The rank of this process.
         world_size: The number of ranks, each of which reads its part of every batch.
         options: Options of torch's DataLoader: `collate_fn` (also as a dotted path), `pin_memory`,
@@ -60,6 +64,7 @@ def make_loader(
         "num_workers": num_workers,
         "seed": seed,
         "drop_last": drop_last,
+        "shuffle_method": shuffle_method,
     }
     passed_on: dict[str, Any] = {**options}
     problems = check_loader({**own, **passed_on})
@@ -76,7 +81,9 @@ def make_loader(
     length = len(dataset)  # type: ignore[arg-type]
     if length == 0:
         raise ConfigError("the dataset is empty", component=type(dataset).__name__)
-    sampler = EpochSampler(length, batch_size, shuffle, seed, drop_last, rank, world_size)
+    sampler = EpochSampler(
+        length, batch_size, shuffle, seed, drop_last, rank, world_size, shuffle_method
+    )
     return ResumableLoader(dataset, sampler, num_workers, **passed_on)
 
 
@@ -177,32 +184,38 @@ class ResumableLoader:
             "samples": samples,
             "seed": self.sampler.seed,
             "shuffle": self.sampler.shuffle,
+            "shuffle_method": self.sampler.find_method(),
             "length": self.sampler.length,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to a position. Its seed is used from now on: the order of the epoch depends on it.
+        """Go to a position and use its seed from now on, because the epoch's order depends on it.
+
+        The shuffle method of the state is used as well, if that of the loader is `auto`.
 
         Raises:
-            ConfigError: If the position is inside an epoch of other data.
+            ConfigError: If the position is inside an epoch of other data, or in another order.
         """
+        sampler = self.sampler
+        method = state.get("shuffle_method", "randperm")  # the only one of release 0.1
+        if method not in get_args(ShuffleMethod):
+            raise ConfigError(
+                f"the order of the data was made with {method!r}, which this release does not "
+                "know; resume with the release that wrote the checkpoint, or a newer one",
+                component="train_loader",
+                parameter="shuffle_method",
+                value=method,
+            )
         if state["samples"]:
-            for name in ("length", "shuffle"):
-                self._check_unchanged(name, state)
-        self.sampler = replace(self.sampler, seed=state["seed"])
+            _check_unchanged("length", state, state["length"], sampler.length)
+            _check_unchanged("shuffle", state, state["shuffle"], sampler.shuffle)
+            if sampler.shuffle_method != "auto":
+                _check_unchanged("shuffle_method", state, method, sampler.shuffle_method)
+        if sampler.shuffle_method != "auto" or state["length"] != sampler.length:
+            method = sampler.shuffle_method
+        self.sampler = replace(sampler, seed=state["seed"], shuffle_method=method)
         self.epoch = state["epoch"]
         self._start = state["samples"]
-
-    def _check_unchanged(self, name: str, state: Mapping[str, Any]) -> None:
-        now = getattr(self.sampler, name)
-        if state[name] != now:
-            raise ConfigError(
-                f"cannot continue at sample {state['samples']} of epoch {state['epoch'] + 1}: "
-                f"{name!r} was {state[name]} and is now {now}; restore the data, or start from the "
-                "weights alone",
-                component="train_loader",
-                parameter=name,
-            )
 
     def _iterate(self, start: int) -> Iterator[Any]:
         key = epoch_key(self.sampler.seed, self.epoch)
@@ -217,6 +230,16 @@ class ResumableLoader:
         token = object()
         self._newest = token
         return _check_each(iterator, lambda: self._newest is token)
+
+
+def _check_unchanged(name: str, state: Mapping[str, Any], before: Any, now: Any) -> None:
+    if before != now:
+        raise ConfigError(
+            f"cannot continue at sample {state['samples']} of epoch {state['epoch'] + 1}: "
+            f"{name!r} was {before} and is now {now}; restore it, or start from the weights alone",
+            component="train_loader",
+            parameter=name,
+        )
 
 
 class StreamLoader:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypedDict, get_type_hints
 
+from hookline.data.sampler import ShuffleMethod
 from hookline.errors import ConfigError, Problem, Suggestion, suggest
 from hookline.imports import import_by_path
 from hookline.signature import fits, type_problem
@@ -30,6 +31,7 @@ OWN: dict[str, Any] = {
     "num_workers": int,
     "seed": int,
     "drop_last": bool,
+    "shuffle_method": ShuffleMethod,
 }
 PASSED_ON: dict[str, Any] = get_type_hints(LoaderOptions)
 MINIMUM = {"batch_size": 1, "num_workers": 0}
@@ -56,6 +58,8 @@ def check_loader(options: Mapping[str, Any]) -> list[Problem]:
         problems += _check_function("collate_fn", options["collate_fn"])
     if not options.get("num_workers", 0):
         problems += [_needs_workers(name) for name in FOR_WORKERS if options.get(name)]
+    if options.get("shuffle") is False and options.get("shuffle_method", "auto") != "auto":
+        problems.append(_needs_shuffle("shuffle_method"))
     return problems
 
 
@@ -97,6 +101,12 @@ def _check_option(name: str, value: Any) -> Problem | None:
 def _needs_workers(name: str) -> Problem:
     advice = Suggestion(advice="set num_workers to 1 or more")
     message = f"{name!r} is for worker processes"
+    return Problem(message, (name,), component="loader", parameter=name, suggestion=advice)
+
+
+def _needs_shuffle(name: str) -> Problem:
+    advice = Suggestion(advice="set shuffle to true")
+    message = f"{name!r} is for a random order"
     return Problem(message, (name,), component="loader", parameter=name, suggestion=advice)
 
 

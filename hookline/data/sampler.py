@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from hookline.data.seeding import epoch_key, order_generator
+from hookline.data.permutation import FeistelPermutation
+from hookline.data.seeding import epoch_key, order_generator, order_key
+
+ShuffleMethod = Literal["auto", "randperm", "feistel"]
+
+RANDPERM_LIMIT = 2**24  # samples; their order takes 128 MB, and half a second at each start
+CHUNK = 2**15  # samples whose order is computed at once: a fraction of a millisecond
 
 
 @dataclass(frozen=True)
@@ -29,6 +37,9 @@ class EpochSampler:
         drop_last: Whether a last batch that is not full is dropped.
         rank: The rank of this process.
         world_size: The number of ranks.
+        shuffle_method: How a random order is made. `randperm` draws the whole order of an epoch
+            with `torch.randperm`. `feistel` computes it from the position, with a little memory
+            however many samples there are. `auto` is `feistel` for more than 2**24 samples.
     """
 
     length: int
@@ -38,24 +49,27 @@ class EpochSampler:
     drop_last: bool = False
     rank: int = 0
     world_size: int = 1
+    shuffle_method: ShuffleMethod = "auto"
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Tensor]:
         """Yield the sample indices of each batch from the position `start`. Reads no data."""
-        order = self.order(epoch)
-        stride = self.batch_size * self.world_size
         count = self.count(start)
-        for number in range(1, count + 1):
-            end = start + stride if number < count else self.after(start)
-            batch = order[start:end]
-            yield batch if self.world_size == 1 else self._share(batch)
-            start = end
+        if count == 0:
+            return
+        find_samples = self._order(epoch)
+        own = range(start + self.rank, self.after(start, count), self.world_size)
+        last = (count - 1) * self.batch_size  # where the last batch begins, which may be irregular
+        chunk = max(CHUNK // self.batch_size, 1) * self.batch_size
+        for begin in range(0, last, chunk):
+            samples = find_samples(own[begin : min(begin + chunk, last)])
+            yield from samples.split(self.batch_size)  # type: ignore[no-untyped-call]
+        yield find_samples(own[last:] or self._repeated(start))
 
-    def order(self, epoch: int) -> Tensor:
-        """Return the indices of all samples in the order of an epoch."""
-        if not self.shuffle:
-            return torch.arange(self.length, device="cpu")
-        generator = order_generator(epoch_key(self.seed, epoch))
-        return torch.randperm(self.length, generator=generator, device="cpu")
+    def find_method(self) -> Literal["randperm", "feistel"]:
+        """Return the method of a random order, which is never `auto`."""
+        if self.shuffle_method != "auto":
+            return self.shuffle_method
+        return "feistel" if self.length > RANDPERM_LIMIT else "randperm"
 
     def count(self, start: int = 0) -> int:
         """Return the number of batches from a position to the end of the epoch."""
@@ -84,6 +98,28 @@ class EpochSampler:
         begin = start + (self.count(start) - 1) * self.batch_size * self.world_size
         return self.after(begin) - begin
 
-    def _share(self, batch: Tensor) -> Tensor:
-        share = batch[self.rank :: self.world_size]
-        return share if len(share) else batch[self.rank % len(batch)].unsqueeze(0)
+    def _repeated(self, start: int) -> range:
+        """Return the position of another rank's sample, for a last batch that has none."""
+        size = self._last_size(start)
+        position = self.after(start, self.count(start)) - size + self.rank % size
+        return range(position, position + 1)
+
+    def _order(self, epoch: int) -> Callable[[range], Tensor]:
+        """Return the function from positions of an epoch to samples."""
+        if not self.shuffle:
+            return _find_sequential
+        key = epoch_key(self.seed, epoch)
+        if self.find_method() == "feistel":
+            permutation = FeistelPermutation(self.length, order_key(key))
+            return lambda positions: _find_permuted(permutation, positions)
+        order = torch.randperm(self.length, generator=order_generator(key), device="cpu")
+        return lambda positions: order[positions.start : positions.stop : positions.step]
+
+
+def _find_sequential(positions: range) -> Tensor:
+    return torch.arange(positions.start, positions.stop, positions.step, device="cpu")
+
+
+def _find_permuted(permutation: FeistelPermutation, positions: range) -> Tensor:
+    numbers = np.arange(positions.start, positions.stop, positions.step, dtype=np.int64)
+    return torch.from_numpy(permutation(numbers))

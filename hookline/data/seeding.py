@@ -15,12 +15,17 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 def epoch_key(seed: int, epoch: int) -> int:
     """Return the number from which all random numbers of an epoch are derived."""
-    return _mix(_mix(seed) + epoch * _GOLDEN)
+    return mix(mix(seed) + epoch * _GOLDEN)
+
+
+def order_key(key: int) -> int:
+    """Return the number that determines the order of an epoch's samples."""
+    return mix(key)
 
 
 def order_generator(key: int) -> torch.Generator:
     """Return the generator of the order of an epoch's samples."""
-    return torch.Generator().manual_seed(_mix(key))
+    return torch.Generator().manual_seed(order_key(key))
 
 
 def seed_sample(key: int, index: int) -> None:
@@ -29,7 +34,7 @@ def seed_sample(key: int, index: int) -> None:
     An epoch has each index once, in an order given by seed and epoch, so the index determines the
     position. Takes about 10 µs; `torch.manual_seed` takes 200 µs, because it seeds every device.
     """
-    seed = _mix(key + (index + 1) * _GOLDEN)
+    seed = mix(key + (index + 1) * _GOLDEN)
     random.seed(seed)
     # The upper half: torch uses the lower one, and both would draw the same bits from one number.
     np.random.seed(seed >> 32)
@@ -50,7 +55,7 @@ def preserved_rng() -> Iterator[None]:
         torch.default_generator.set_state(torch_state)
 
 
-def _mix(value: int) -> int:
+def mix(value: int) -> int:
     """Return SplitMix64's hash of a number: neighbors become unrelated 64-bit numbers."""
     value = (value + _GOLDEN) & _MASK
     value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK

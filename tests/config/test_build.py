@@ -95,8 +95,14 @@ def test_only_training_is_shuffled_and_leaves_out_samples() -> None:
     numbers = "tests.config.my_parts.Numbers"
     parts = built(
         dataset={"train": numbers, "val": numbers, "test": numbers},
-        loader={"batch_size": 4, "shuffle": True, "drop_last": True},
+        loader={
+            "batch_size": 4,
+            "shuffle": True,
+            "drop_last": True,
+            "shuffle_method": "feistel",
+        },
     )
+    assert parts["train_loader"].sampler.find_method() == "feistel"
     train = torch.cat([batch[0][:, 0, 0, 0] for batch in parts["train_loader"]]).tolist()
     val = torch.cat([batch[0][:, 0, 0, 0] for batch in parts["val_loader"]]).tolist()
     assert len(train) == 8

@@ -136,7 +136,14 @@ def test_what_workers_have_read_ahead_does_not_count_as_consumed():
 
 def test_the_state_is_plain_values():
     state = make_loader(Traced(), 8).state_dict(2)
-    assert state == {"epoch": 0, "samples": 16, "seed": 0, "shuffle": False, "length": 50}
+    assert state == {
+        "epoch": 0,
+        "samples": 16,
+        "seed": 0,
+        "shuffle": False,
+        "shuffle_method": "randperm",
+        "length": 50,
+    }
 
 
 def test_two_ranks_share_an_epoch_and_one_rank_can_finish_it():
@@ -236,6 +243,54 @@ def test_a_position_in_other_data_is_rejected_but_a_fresh_epoch_is_not():
     with raises_problem(component="train_loader", parameter="shuffle"):
         make_loader(Traced(50), 8, shuffle=True).load_state_dict(state)
     make_loader(Traced(60), 8, shuffle=True).load_state_dict({**state, "samples": 0})
+
+
+def shuffled(length: int = 50, method: str = "auto") -> ResumableLoader:
+    return make_loader(Traced(length), 8, shuffle=True, shuffle_method=method)
+
+
+def test_a_state_without_a_shuffle_method_continues_the_order_of_release_0_1():
+    state = shuffled(method="randperm").state_dict(2)
+    del state["shuffle_method"]
+    loader = shuffled()
+    loader.load_state_dict(state)
+    assert ids(loader) == ids(shuffled(method="randperm"))[16:]
+    large = make_loader(range(2**24 + 1), 8, shuffle=True)
+    assert large.state_dict(2)["shuffle_method"] == "feistel"
+    large.load_state_dict({**state, "length": 2**24 + 1})
+    assert large.state_dict(2)["shuffle_method"] == "randperm"
+
+
+def test_a_state_brings_its_shuffle_method_along():
+    before = shuffled(method="feistel")
+    loader = shuffled()
+    loader.load_state_dict(before.state_dict(2))
+    assert ids(loader) == ids(before)[16:] != ids(shuffled())[16:]
+    loader.set_epoch(1)
+    before.set_epoch(1)
+    assert ids(loader) == ids(before)
+
+
+def test_the_shuffle_method_can_change_between_epochs_only():
+    state = shuffled(method="randperm").state_dict(2)
+    with raises_problem(component="train_loader", parameter="shuffle_method"):
+        shuffled(method="feistel").load_state_dict(state)
+    loader = shuffled(method="feistel")
+    loader.load_state_dict({**state, "samples": 0})
+    assert ids(loader) == ids(shuffled(method="feistel"))
+
+
+def test_a_shuffle_method_of_a_later_release_is_rejected():
+    state = {**shuffled().state_dict(0), "shuffle_method": "later"}
+    with raises_problem(component="train_loader", parameter="shuffle_method", value="later"):
+        shuffled().load_state_dict(state)
+
+
+def test_data_of_another_length_choose_their_shuffle_method_again():
+    state = shuffled(50, "feistel").state_dict(0)
+    loader = shuffled(60)
+    loader.load_state_dict(state)
+    assert ids(loader) == ids(shuffled(60))
 
 
 def test_abandoning_an_iterator_ends_its_workers():

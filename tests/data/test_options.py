@@ -43,6 +43,7 @@ def test_good_options_have_no_problems():
         ("batch_size", 0, None),
         ("batch_size", "8", None),
         ("num_workers", -1, None),
+        ("shuffle_method", "feistle", "feistel"),
         ("sampler", [1, 2], None),
         ("persistent_workers", True, None),
         ("collate_fn", 3, None),
@@ -64,3 +65,11 @@ def test_a_wrong_option_is_reported_with_its_name(parameter, value, nearest):
     assert f"'{parameter}'" in problem.message
     with raises_problem(component="loader", parameter=parameter):
         make_loader(Digits(), **{parameter: value})
+
+
+def test_a_shuffle_method_needs_a_random_order():
+    assert check_loader({"shuffle_method": "feistel"}) == []  # the default of shuffle is not known
+    assert check_loader({"shuffle": True, "shuffle_method": "feistel"}) == []
+    assert check_loader({"shuffle": False, "shuffle_method": "auto"}) == []
+    with raises_problem(component="loader", parameter="shuffle_method"):
+        make_loader(Digits(), shuffle_method="feistel")

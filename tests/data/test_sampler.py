@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline.data.sampler import EpochSampler
@@ -10,6 +10,13 @@ from hookline.data.sampler import EpochSampler
 lengths = st.integers(1, 200)
 batch_sizes = st.integers(1, 20)
 world_sizes = st.integers(1, 5)
+orders = st.sampled_from(
+    [
+        {"shuffle": False},
+        {"shuffle": True, "shuffle_method": "randperm"},
+        {"shuffle": True, "shuffle_method": "feistel"},
+    ]
+)
 
 
 def ranks(world_size: int, **options: object) -> list[EpochSampler]:
@@ -27,9 +34,9 @@ def run(
     return seen
 
 
-@given(lengths, batch_sizes, world_sizes, st.booleans())
-def test_each_sample_comes_exactly_once_over_all_ranks(length, batch_size, world_size, shuffle):
-    samplers = ranks(world_size, length=length, batch_size=batch_size, shuffle=shuffle)
+@given(lengths, batch_sizes, world_sizes, orders)
+def test_each_sample_comes_exactly_once_over_all_ranks(length, batch_size, world_size, order):
+    samplers = ranks(world_size, length=length, batch_size=batch_size, **order)
     seen = run(samplers, 0, 0)
     if length >= world_size:
         assert sorted(seen) == list(range(length))
@@ -59,12 +66,13 @@ def test_every_rank_gets_the_announced_number_of_batches_and_none_is_empty(
     world_sizes,
     st.integers(0, 50),
     st.integers(0, 3),
+    orders,
 )
 def test_the_rest_of_an_epoch_is_what_was_not_consumed_whatever_the_batch_size_and_number_of_ranks(
-    length, batch_before, batch_after, ranks_before, ranks_after, steps, epoch
+    length, batch_before, batch_after, ranks_before, ranks_after, steps, epoch, order
 ):
-    before = ranks(ranks_before, length=length, batch_size=batch_before, shuffle=True, seed=7)
-    after = ranks(ranks_after, length=length, batch_size=batch_after, shuffle=True, seed=7)
+    before = ranks(ranks_before, length=length, batch_size=batch_before, seed=7, **order)
+    after = ranks(ranks_after, length=length, batch_size=batch_after, seed=7, **order)
     position = before[0].after(0, steps)
     consumed = set(run(before, epoch, 0, steps))
     rest = run(after, epoch, position)
@@ -82,33 +90,65 @@ def test_positions_add_up(length, batch_size, world_size, drop_last, first, seco
     assert sampler.count(position) == max(0, sampler.count() - first)
 
 
-@given(lengths, batch_sizes, st.integers(0, 50))
-def test_starting_in_the_middle_gives_the_same_batches_as_going_there(length, batch_size, steps):
-    sampler = EpochSampler(length, batch_size, shuffle=True, seed=3)
+@given(lengths, batch_sizes, st.integers(0, 50), orders)
+def test_starting_in_the_middle_gives_the_same_batches_as_going_there(
+    length, batch_size, steps, order
+):
+    sampler = EpochSampler(length, batch_size, seed=3, **order)
     all_batches = [batch.tolist() for batch in sampler.batches(2)]
     assert [batch.tolist() for batch in sampler.batches(2, sampler.after(0, steps))] == all_batches[
         steps:
     ]
 
 
-def test_the_order_depends_on_seed_and_epoch_alone():
-    orders = {
-        (seed, epoch): tuple(EpochSampler(100, shuffle=True, seed=seed).order(epoch).tolist())
-        for seed in (0, 1)
-        for epoch in (0, 1)
-    }
+@pytest.mark.parametrize("method", ["randperm", "feistel"])
+def test_the_order_depends_on_seed_and_epoch_alone(method):
+    def order(seed, epoch, **options):
+        sampler = EpochSampler(100, shuffle=True, seed=seed, shuffle_method=method, **options)
+        return tuple(torch.cat([*sampler.batches(epoch)]).tolist())
+
+    orders = {(seed, epoch): order(seed, epoch) for seed in (0, 1) for epoch in (0, 1)}
     assert len(set(orders.values())) == 4
     torch.manual_seed(99)
-    assert (
-        tuple(EpochSampler(100, batch_size=7, shuffle=True, seed=1).order(1).tolist())
-        == orders[1, 1]
-    )
+    assert order(1, 1, batch_size=7) == orders[1, 1]
 
 
-def test_the_order_leaves_the_global_random_numbers_alone():
+@pytest.mark.parametrize("method", ["randperm", "feistel"])
+def test_the_order_leaves_the_global_random_numbers_alone(method):
     before = torch.get_rng_state()
-    list(EpochSampler(100, shuffle=True).batches(0))
+    list(EpochSampler(100, shuffle=True, shuffle_method=method).batches(0))
     assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_computed_order_is_the_default_where_a_drawn_one_would_be_large():
+    assert EpochSampler(2**24, shuffle=True).find_method() == "randperm"
+    assert EpochSampler(2**24 + 1, shuffle=True).find_method() == "feistel"
+    assert EpochSampler(2**24 + 1, shuffle_method="randperm").find_method() == "randperm"
+    assert EpochSampler(10, shuffle_method="feistel").find_method() == "feistel"
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_an_order_longer_than_the_memory_begins_anywhere(shuffle):
+    length = 10**15  # drawn or listed, it would take 8 PB
+    samplers = ranks(3, length=length, batch_size=4, shuffle=shuffle)
+    for start in (0, 12 * 10**9, length - 20):
+        batches = [next(sampler.batches(5, start)).tolist() for sampler in samplers]
+        seen = {index for batch in batches for index in batch}
+        assert len(seen) == 12
+        assert all(0 <= index < length for index in seen)
+        assert shuffle != (seen == set(range(start, start + 12)))
+
+
+@given(st.integers(1, 60_000), st.integers(1, 40_000), st.integers(1, 3), st.booleans())
+@settings(max_examples=20)
+def test_chunks_of_the_order_do_not_show_in_the_batches(length, batch_size, world_size, shuffle):
+    options = {"length": length, "shuffle": shuffle, "shuffle_method": "feistel"}
+    (whole,) = EpochSampler(batch_size=length, **options).batches(1)
+    for rank in range(min(world_size, length)):
+        sampler = EpochSampler(batch_size=batch_size, rank=rank, world_size=world_size, **options)
+        samples = torch.cat([*sampler.batches(1)])
+        if length >= world_size:
+            assert torch.equal(samples, whole[rank::world_size])
 
 
 def test_without_shuffling_the_order_is_that_of_the_data():
