@@ -49,7 +49,7 @@ test: $(VENV)/.dev
 
 # Trains the example models to their stated scores and tries a failure at every single write of a checkpoint.
 test-exhaustive: $(VENV)/.dev
-	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto -m "exhaustive or slow" tests/models tests/docs tests/checkpoint tests/report tests/verify tests/cli
+	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto --timeout 3600 -o faulthandler_timeout=3660 -m "exhaustive or slow" tests/models tests/docs tests/checkpoint tests/report tests/verify tests/cli
 
 # Callbacks of other frameworks, MMEngine itself and the trackers that do not fit into `.venv`. The two environments see the packages
 # of `.venv` (torch, trackers) and add theirs.

@@ -6,10 +6,13 @@ import contextlib
 import logging
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 
 from hookline.dry_run.findings import DryRunResult, DryRunTimeout, Finding
+
+SHORTEST_TIMER_S = 1e-3  # setitimer takes 0 as "no timer"
 
 
 class WarningCollector(logging.Handler):
@@ -41,7 +44,10 @@ def collect_warnings(result: DryRunResult) -> Iterator[None]:
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise DryRunTimeout in the main thread after a time. Does nothing in another thread."""
+    """Raise DryRunTimeout in the main thread after a time. Does nothing in another thread.
+
+    A timer of the caller continues afterwards. If it ran out inside the block, it ends at once.
+    """
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not in_main_thread or not hasattr(signal, "setitimer"):
         yield
@@ -51,9 +57,13 @@ def time_limit(seconds: float) -> Iterator[None]:
         raise DryRunTimeout(f"not finished after {seconds:g} seconds")
 
     previous = signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    start = time.monotonic()
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
+        if remaining > 0:
+            remaining -= time.monotonic() - start
+            signal.setitimer(signal.ITIMER_REAL, max(remaining, SHORTEST_TIMER_S), interval)
