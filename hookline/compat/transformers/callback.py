@@ -13,9 +13,9 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hookline.checkpoint import write_checkpoint
+from hookline.data.position import length_of
 from hookline.driver import Drive
 from hookline.engine import BaseRunner
-from hookline.engine.data_position import length_of
 from hookline.engine.manager import HookOrConfig
 from hookline.engine.run_state import COUNTERS
 
