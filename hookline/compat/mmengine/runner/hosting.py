@@ -47,6 +47,7 @@ class Hosting(BaseRunner):
     optim_wrapper: Any
     _in_epoch: bool
     _evaluation_scope: ExitStack
+    _requested_at: tuple[int, int] | None
     _stage: str
     _train_loop: Any
 
@@ -151,8 +152,21 @@ class Hosting(BaseRunner):
         self.register_custom_hooks(custom_hooks or ())
 
     def request_write(self, write: Callable[[], None]) -> None:
-        """Request that a function writes a checkpoint in MMEngine's layout at the next seam."""
-        self.checkpointer.writes.append(write)
+        """Request that a function writes a checkpoint in MMEngine's layout at the next seam.
+
+        MMEngine writes it at once, before the iteration or the epoch is counted. So hooks see the
+        counters of now in `before_save_checkpoint`.
+        """
+        requested_at = (self.epoch, self.iter)
+
+        def write_as_requested() -> None:
+            self._requested_at = requested_at
+            try:
+                write()
+            finally:
+                self._requested_at = None
+
+        self.checkpointer.writes.append(write_as_requested)
         self.requests.save(None, self.checkpointer.queue, collective=True)
 
     @property

@@ -252,6 +252,7 @@ class IterBasedTrainLoop(_TrainLoop):
 
     def run_iter(self, data_batch: Any) -> None:
         self._train_on(self._iter, data_batch)
+        self.runner.loop.settle_if_due()  # MMEngine saves the last iteration before it validates
 
     def _skip_data(self) -> None:
         """Read the batches that were trained on before a resume."""

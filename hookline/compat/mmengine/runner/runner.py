@@ -346,6 +346,7 @@ class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # pro
         self.call_arguments = None
         self._stage = ""
         self._in_epoch = False
+        self._requested_at = None
         self._evaluation_scope = ExitStack()
         self._stores: dict[Any, Any] = {}
         self._missed_validation = False

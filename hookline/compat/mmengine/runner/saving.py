@@ -50,7 +50,7 @@ class Saving:
             checkpoint["optimizer"] = self.optim_wrapper.state_dict()
         if save_param_scheduler and self.param_schedulers is not None:
             checkpoint["param_schedulers"] = _states(self.param_schedulers)
-        self.call_hook("before_save_checkpoint", checkpoint=checkpoint)
+        self._call_before_save(checkpoint)
         metrics = {}
         for key, value in self.metrics.items():
             if isinstance(value, (int, float)):
@@ -182,6 +182,17 @@ class Saving:
         if position["inner_iter"]:
             checkpoint["epoch_rng"] = self.train_loop.epoch_rng
         return checkpoint
+
+    def _call_before_save(self: Any, checkpoint: dict[str, Any]) -> None:
+        """Call `before_save_checkpoint` with the counters at the time of the request."""
+        counters = (self.epoch, self.iter)
+        if self._requested_at is not None:
+            self.epoch, self.iter = self._requested_at
+        try:
+            self.call_hook("before_save_checkpoint", checkpoint=checkpoint)
+        finally:
+            if self._requested_at is not None:
+                self.epoch, self.iter = counters
 
     def _state_of_rank(self: Any, checkpoint: dict[str, Any]) -> dict[str, Any]:
         """Return a checkpoint without its random numbers, which are rank 0's, if ranks differ."""
