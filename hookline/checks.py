@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from torch import nn
@@ -114,11 +114,3 @@ def unrelated_optimizers(optimizer: Any, modules: Iterable[Any]) -> list[str]:
         if not known.intersection(held):
             unrelated.append(name)
     return unrelated
-
-
-def why_not_resumable(loader: Any) -> str | None:
-    """Return why a run with this loader cannot be resumed exactly, or None if it can."""
-    reason: str | None = getattr(loader, "not_resumable", None)
-    if reason is None and isinstance(loader, Iterator):
-        return "it can be read only once"
-    return reason

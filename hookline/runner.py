@@ -37,9 +37,9 @@ class Runner(BaseRunner):
     Args:
         model: The model. Its methods `train_step(batch)`, `val_step(batch)` and `test_step(batch)`
             replace the call of the model and of `loss_fn`.
-        train_loader: An iterable of training batches. A plain DataLoader is replaced by one with
-            the same data, batches and workers whose order depends on the seed alone, so that the
-            run can resume in the middle of an epoch.
+        train_loader: An iterable of training batches. With several ranks, a sequential or shuffled
+            DataLoader is replaced by one with the same data and workers that divides every batch
+            among them.
         val_loader: An iterable of validation batches, or several by name.
         test_loader: An iterable of test batches, or several by name.
         optimizer: The optimizer, or several by name for a model whose `train_step` steps them.
@@ -110,7 +110,8 @@ class Runner(BaseRunner):
         world = connect()
         own_hooks = given_hooks(hooks)
         dropped = _dropped_hooks(drop_hooks, optimizer)
-        train_loader = _resumable_loader(train_loader, seed or 0, world)
+        if world.size > 1:
+            train_loader = _divisible_loader(train_loader, seed or 0, world)
         super().__init__(
             model,
             train_loader=share_loaders(train_loader, world.rank, world.size, training=True),
@@ -175,10 +176,10 @@ def _default_hooks(
     return hooks
 
 
-def _resumable_loader(
+def _divisible_loader(
     loader: Iterable[Any] | None, seed: int, world: World
 ) -> Iterable[Any] | None:
-    """Replace a plain DataLoader by a resumable one, if its order can be computed."""
+    """Replace a plain DataLoader by one that ranks can divide, if its order can be computed."""
     if type(loader) is not DataLoader or loader.generator is not None:
         return loader
     resumable = make_resumable(loader, seed)
@@ -186,8 +187,8 @@ def _resumable_loader(
         return loader
     if world.is_main:
         logging.getLogger("hookline").info(
-            "train_loader: the DataLoader is replaced by a %s with the same data and batches, "
-            "which can resume in the middle of an epoch; its order depends on the seed (%d)",
-            type(resumable).__name__, seed,
+            "train_loader: the DataLoader is replaced by a %s with the same data, which divides "
+            "every batch among %d ranks; its order depends on the seed (%d)",
+            type(resumable).__name__, world.size, seed,
         )  # fmt: skip
     return resumable

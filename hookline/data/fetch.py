@@ -44,7 +44,7 @@ class Fetch(Dataset[Any]):
         self._is_seeded = not is_deterministic(dataset)
         self._read_batch: BatchReader | None = None
         if collate_fn is None and not self._is_seeded:
-            self._read_batch = _make_batch_reader(dataset)
+            self._read_batch = make_batch_reader(dataset)
 
     def batch(self, key: int, indices: Indices) -> Any:
         """Return the batch of some samples.
@@ -85,14 +85,14 @@ def is_deterministic(dataset: Dataset[Any]) -> bool:
     return type(dataset) is TensorDataset or bool(getattr(dataset, "deterministic", False))
 
 
-def _make_batch_reader(dataset: Dataset[Any]) -> BatchReader | None:
+def make_batch_reader(dataset: Dataset[Any]) -> BatchReader | None:
     """Return a function that reads a batch at once, or None if the dataset has no tensors."""
     if isinstance(dataset, ArrayDataset):
         return dataset.take
     if type(dataset) is TensorDataset:
         return partial(_read_tensors, dataset.tensors)
     if type(dataset) is Subset:
-        inner = _make_batch_reader(dataset.dataset)
+        inner = make_batch_reader(dataset.dataset)
         if inner is not None:
             members = torch.as_tensor(dataset.indices, device="cpu")
             return partial(_read_subset, inner, members)

@@ -8,19 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, get_args
 
 import torch
-from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from hookline.data.fetch import Fetch
 from hookline.data.options import LoaderOptions, check_loader, find_function
-from hookline.data.protocols import is_epoch_aware
 from hookline.data.sampler import EpochSampler, ShuffleMethod
 from hookline.data.seeding import epoch_key
+from hookline.data.worker_pool import WorkerPool
 from hookline.errors import ConfigError
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-BatchPlan = tuple[int, list[int]]  # the epoch's key and the indices of the samples
 
 
 def make_loader(
@@ -39,8 +37,8 @@ def make_loader(
     """Make a loader whose batches depend on seed and epoch alone.
 
     Args:
-        dataset: The dataset. An IterableDataset is read in its own order and cannot be resumed in
-            the middle of an epoch.
+        dataset: The dataset. An IterableDataset is read in its own order; one with `state_dict` and
+            `load_state_dict` resumes at its own position.
         batch_size: The batch size of one rank.
         shuffle: Whether the order is random.
         num_workers: The number of worker processes. It does not change the batches.
@@ -104,9 +102,6 @@ class ResumableLoader:
         options: Further options of torch's DataLoader.
     """
 
-    resumable = True
-    not_resumable: str | None = None
-
     def __init__(
         self,
         dataset: Dataset[Any],
@@ -123,17 +118,7 @@ class ResumableLoader:
         self._start = 0  # the position at which `iter(loader)` begins
         self._fetch = Fetch(dataset, collate_fn)
         self._in_process = num_workers == 0 and not options.get("pin_memory")
-        self._planned = _PlannedBatches()
-        self._newest: object = None
-        self._workers: DataLoader[Any] = DataLoader(
-            self._fetch,
-            batch_sampler=self._planned,  # type: ignore[arg-type]  # its items are for Fetch
-            num_workers=num_workers,
-            collate_fn=_identity,
-            worker_init_fn=_WorkerInit(worker_init_fn),
-            generator=torch.Generator(),  # else DataLoader draws from the global generator
-            **options,
-        )
+        self._workers = WorkerPool(self._fetch, num_workers, worker_init_fn, **options)
 
     @property
     def batch_size(self) -> int:
@@ -222,14 +207,8 @@ class ResumableLoader:
         batches = self.sampler.batches(self.epoch, start)
         if self._in_process:  # DataLoader adds about 60 µs to every batch
             return map(partial(self._fetch.batch, key), batches)
-        self._planned.plans = ((key, batch.tolist()) for batch in batches)
-        iterator = iter(self._workers)
-        if not self._workers.persistent_workers:
-            return iterator
-        # Persistent workers serve one iterator: a second one would get batches of the first.
-        token = object()
-        self._newest = token
-        return _check_each(iterator, lambda: self._newest is token)
+        plans = ((key, batch.tolist()) for batch in batches)
+        return self._workers.read(plans, key)
 
 
 def _check_unchanged(name: str, state: Mapping[str, Any], before: Any, now: Any) -> None:
@@ -242,87 +221,25 @@ def _check_unchanged(name: str, state: Mapping[str, Any], before: Any, now: Any)
         )
 
 
-class StreamLoader:
+class StreamLoader(DataLoader[Any]):
     """A loader of an IterableDataset, in the dataset's own order.
 
     Args:
-        dataset: The dataset. Its method `set_epoch` is called, if it has one.
+        dataset: The dataset.
         seed: The seed from which the seeds of the workers are drawn.
-        options: Options of torch's DataLoader, `batch_size` among them.
+        options: Options of torch's DataLoader.
     """
 
-    resumable = False
-    not_resumable: str | None = (
-        "an IterableDataset has no positions; after an interruption, the epoch is read again from "
-        "its beginning and the batches already used are skipped"
-    )
-    batches_done = 0
-
     def __init__(self, dataset: IterableDataset[Any], seed: int = 0, **options: Any) -> None:
-        self.dataset = dataset
+        super().__init__(dataset, generator=torch.Generator(), **options)
         self.seed = seed
         self.epoch = 0
-        self.batch_size: int = options["batch_size"]
-        self._generator = torch.Generator()
-        self._loader: DataLoader[Any] = DataLoader(dataset, generator=self._generator, **options)
 
-    def __len__(self) -> int:
-        """Return the number of batches; raise TypeError if the dataset has no length."""
-        return len(self._loader)
-
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Any:
         # DataLoader draws the seeds of the workers from this generator.
-        self._generator.manual_seed(epoch_key(self.seed, self.epoch))
-        return iter(self._loader)
+        self.generator.manual_seed(epoch_key(self.seed, self.epoch))
+        return super().__iter__()
 
     def set_epoch(self, epoch: int) -> None:
-        """Go to the beginning of an epoch."""
+        """Use the seeds of an epoch."""
         self.epoch = epoch
-        dataset: object = self.dataset
-        if is_epoch_aware(dataset):
-            dataset.set_epoch(epoch)
-
-    def state_dict(self, batches_done: int) -> dict[str, Any]:
-        """Return the epoch and the number of batches that were read."""
-        return {"epoch": self.epoch, "batches": batches_done, "seed": self.seed}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to the beginning of the epoch of a state."""
-        self.seed = state["seed"]
-        self.set_epoch(state["epoch"])
-
-
-class _PlannedBatches:
-    """The batch sampler of torch's DataLoader: yields the plans of the current iteration."""
-
-    plans: Iterator[BatchPlan] = iter(())
-
-    def __iter__(self) -> Iterator[BatchPlan]:
-        return self.plans
-
-
-class _WorkerInit:
-    """Shows the user's dataset, and not Fetch, to code that calls `get_worker_info()`."""
-
-    def __init__(self, then: Callable[[int], None] | None) -> None:
-        self._then = then
-
-    def __call__(self, worker_id: int) -> None:
-        info: Any = get_worker_info()
-        object.__setattr__(info, "dataset", info.dataset.dataset)
-        if self._then is not None:
-            self._then(worker_id)
-
-
-def _identity(batch: Any) -> Any:
-    return batch
-
-
-def _check_each(iterator: Iterator[Any], is_valid: Callable[[], bool]) -> Iterator[Any]:
-    for batch in iterator:
-        yield batch
-        if not is_valid():
-            raise RuntimeError(
-                "a second iteration of this loader began before the first was over, and its "
-                "persistent workers serve only the newest; set persistent_workers to false"
-            )

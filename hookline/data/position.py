@@ -1,62 +1,104 @@
-"""The position in the training data: captured for checkpoints, restored on resume."""
+"""The position in the training data: captured for checkpoints, restored on resume.
+
+Each kind of loader has its own way to find a position again:
+
+- a loader of Hookline computes its batches from seed, epoch and position;
+- a DataLoader with a map-style dataset draws its indices again (`ReplayPosition`);
+- a loader with `state_dict` uses its own state (`StatePosition`), and so does a stream
+  (`StreamPosition`);
+- every other loader is read again from the beginning of the epoch (`RereadPosition`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
-from hookline.data.protocols import is_epoch_aware, is_positioned, is_stateful
+from torch.utils.data import DataLoader, IterableDataset
+
+from hookline.data.protocols import (
+    PositionedLoader,
+    has_state,
+    is_positioned,
+    length_of,
+    set_loader_epoch,
+)
+from hookline.data.replay import ReplayPosition
+from hookline.data.reread import RereadPosition
+from hookline.data.stateful import StatePosition, StreamPosition
+from hookline.errors import ConfigError
+
+__all__ = ["DataPosition", "length_of", "set_loader_epoch"]
+
+READ_AGAIN = (
+    "after an interruption, the epoch is read again from its beginning and the batches already "
+    "used are skipped"
+)
+
+
+class LoaderPosition(Protocol):
+    """The position in the batches of one loader.
+
+    Attributes:
+        epoch: The current epoch.
+        batches_done: Batches before the one at which `begin_epoch` begins.
+        announcement: What a user must know before training; None if a resume is exact and cheap.
+        is_shared: Whether the state is the same on all ranks and fits any number of them.
+    """
+
+    announcement: str | None
+    is_shared: bool
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def batches_done(self) -> int: ...
+
+    def begin_epoch(self) -> Iterator[Any]:
+        """Return the batches from the position on."""
+        ...
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the beginning of an epoch."""
+
+    def state_dict(self, batches_done: int) -> Any:
+        """Return the position after a number of batches of the epoch."""
+
+    def load_state_dict(self, state: Any) -> None:
+        """Go to a position."""
 
 
 class DataPosition:
-    """Where a run is in its training data.
-
-    A loader of Hookline begins at any batch, and one with `state_dict` keeps its own position. Any
-    other loader is read from the epoch's beginning, and the batches before the position are
-    skipped.
-
-    Attributes:
-        batches_to_skip: Batches that `open_epoch` reads again and skips, after a resume.
-    """
+    """Where a run is in its training data."""
 
     def __init__(self) -> None:
-        self.batches_to_skip = 0
+        self._loader: Any = None
+        self._position: LoaderPosition | None = None
         self._is_placed = False  # a resume has put the loader into the current epoch
-        self._held: Any = None  # the state before a batch that was read ahead
 
-    def open_epoch(
-        self, loader: Iterable[Any] | None, epoch: int, batches_done: int
-    ) -> Iterator[Any]:
+    def of(self, loader: Any) -> LoaderPosition:
+        """Return the position in a loader."""
+        if self._position is None or self._loader is not loader:
+            self._loader = loader
+            self._position = find_position(loader)
+        return self._position
+
+    def open_epoch(self, loader: Any, epoch: int, batches_done: int) -> Iterator[Any]:
         """Return the batches that an epoch still has."""
-        assert loader is not None
+        position = self.of(loader)
         if batches_done == 0 and not self._is_placed:
-            set_loader_epoch(loader, epoch)
+            position.set_epoch(epoch)
         self._is_placed = False
-        batches = iter(loader)
-        for _ in range(self.batches_to_skip):
-            next(batches, None)
-        self.batches_to_skip = 0
-        return batches
+        return position.begin_epoch()
 
-    def state(self, loader: Iterable[Any] | None, batches_done: int) -> Any:
-        """Return the loader's state after a number of batches, or None if it has none."""
-        if self._held is not None:
-            return self._held
-        if is_positioned(loader):
-            # Workers may have read further; only the run knows how far it is.
-            return loader.state_dict(batches_done)
-        return loader.state_dict() if is_stateful(loader) else None
-
-    def hold(self, loader: Iterable[Any] | None, batches_done: int) -> None:
-        """Keep the current state while a batch is read ahead."""
-        self._held = self.state(loader, batches_done)
-
-    def release(self) -> None:
-        """Use the loader's current state again."""
-        self._held = None
+    def state(self, loader: Any, batches_done: int) -> Any:
+        """Return the state after a number of batches."""
+        return None if loader is None else self.of(loader).state_dict(batches_done)
 
     def restore(self, loader: Any, state: Any, epoch: int, batches_done: int) -> int:
-        """Go to the first batch that was not trained on, without reading the others if possible.
+        """Go to the first batch that was not trained on.
 
         Args:
             loader: The loader.
@@ -68,35 +110,117 @@ class DataPosition:
             The batches before the position. It differs from `batches_done` if the batch size has
             changed since the checkpoint.
         """
-        batches: Iterable[Any] = loader
-        set_loader_epoch(loader, epoch)  # first: the state is a position in the epoch
-        self.batches_to_skip = batches_done
-        if is_positioned(loader):
-            if state is not None:
-                loader.load_state_dict(state)
-            if loader.resumable:
-                self.batches_to_skip = 0
-                self._is_placed = loader.epoch == epoch
-                return loader.batches_done
-        elif state is not None and is_stateful(loader):
-            self.batches_to_skip = 0
-            loader.load_state_dict(state)
-            if batches_done == 0:
-                # Saved at the end of an epoch, such a loader first yields the rest: nothing.
-                next(iter(batches), None)
-        return batches_done
+        position = self.of(loader)
+        if state is None and batches_done:
+            position = self._position = RereadPosition(loader)
+            state = {"batches": batches_done}
+        position.set_epoch(epoch)  # first: the state is a position in the epoch
+        if state is not None:
+            position.load_state_dict(state)
+        self._is_placed = position.epoch == epoch
+        return position.batches_done if batches_done else 0
 
+    def divide(self, loader: Any, state: Any, ranks_then: int, ranks_now: int) -> Any:
+        """Return the state that a rank can use after the number of ranks has changed.
 
-def set_loader_epoch(loader: Any, epoch: int) -> None:
-    """Pass the epoch to a loader and its sampler: their order may depend on it."""
-    for target in (loader, getattr(loader, "sampler", None)):
-        if is_epoch_aware(target):
-            target.set_epoch(epoch)
-
-
-def length_of(loader: Any) -> int | None:
-    """Return the number of batches of a loader, or None if it has no length."""
-    try:
-        return len(loader)
-    except TypeError:  # a loader over an iterable dataset has __len__, and it raises
+        Raises:
+            ConfigError: If the run was inside an epoch and the loader cannot divide the rest of it.
+        """
+        if self.of(loader).is_shared or not isinstance(state, Mapping) or "samples" in state:
+            return state
+        if state.get("batches"):
+            raise ConfigError(
+                f"cannot continue inside an epoch with {ranks_now} ranks: the checkpoint was "
+                f"written by {ranks_then}, and each kept its own position in the data; resume with "
+                f"{ranks_then}, use make_loader, or start from the weights alone",
+                component="train_loader",
+                value=type(loader).__name__,
+            )
         return None
+
+    @property
+    def batches_to_reread(self) -> int:
+        """Batches that a resumed run reads again and skips."""
+        is_reread = isinstance(self._position, RereadPosition)
+        return self._position.batches_done if is_reread and self._position else 0
+
+
+def find_position(loader: Any) -> LoaderPosition:
+    """Return the position in a loader, of the kind that fits it."""
+    if is_positioned(loader):
+        return ComputedPosition(loader)
+    dataset = getattr(loader, "dataset", None)
+    is_stream = isinstance(dataset, IterableDataset)
+    if _is_torch_loader(loader) and not is_stream and not has_state(dataset):
+        return ReplayPosition(loader)
+    if has_state(loader):
+        return StatePosition(loader)
+    if is_stream:
+        in_process = getattr(loader, "num_workers", None) == 0
+        if has_state(dataset) and in_process:
+            return StreamPosition(loader)
+        return RereadPosition(loader, _announce_stream(dataset), is_isolated=in_process)
+    if isinstance(loader, Sequence):
+        return RereadPosition(loader)
+    if isinstance(loader, Iterator):
+        return RereadPosition(loader, f"it can be read only once; {READ_AGAIN}")
+    unknown = f"it has no state_dict; {READ_AGAIN}, which is exact only if it yields the same ones"
+    return RereadPosition(loader, getattr(loader, "announcement", unknown))
+
+
+class ComputedPosition:
+    """The position in a loader of Hookline, which begins at any batch."""
+
+    announcement: str | None = None
+    is_shared = True
+
+    def __init__(self, loader: PositionedLoader) -> None:
+        self._loader = loader
+
+    @property
+    def epoch(self) -> int:
+        return self._loader.epoch
+
+    @property
+    def batches_done(self) -> int:
+        return self._loader.batches_done
+
+    def begin_epoch(self) -> Iterator[Any]:
+        """Return the batches from the position on."""
+        return iter(self._loader)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Go to the beginning of an epoch."""
+        self._loader.set_epoch(epoch)
+
+    def state_dict(self, batches_done: int) -> dict[str, Any]:
+        """Return the position after a number of batches; only the run knows how far it is."""
+        return self._loader.state_dict(batches_done)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go to a position."""
+        if "samples" not in state and state.get("batches"):
+            raise ConfigError(
+                "cannot continue inside an epoch: the checkpoint is of a loader whose batches were "
+                "drawn by a sampler in one process; resume with one process, or start from the "
+                "weights alone",
+                component="train_loader",
+            )
+        if "samples" in state:
+            self._loader.load_state_dict(state)
+
+
+def _is_torch_loader(loader: Any) -> bool:
+    """Return whether a loader reads batches as DataLoader does; a subclass may do otherwise."""
+    if type(loader) is DataLoader:
+        return True
+    torchdata = sys.modules.get("torchdata.stateful_dataloader")
+    return torchdata is not None and type(loader) is torchdata.StatefulDataLoader
+
+
+def _announce_stream(dataset: Any) -> str:
+    if has_state(dataset):
+        advice = "its state is out of reach in worker processes: use num_workers=0"
+    else:
+        advice = "its IterableDataset has no state_dict"
+    return f"{advice}, or torchdata's StatefulDataLoader; {READ_AGAIN}"

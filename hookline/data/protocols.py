@@ -7,7 +7,7 @@ them on with `__getattr__`, which `isinstance` does not see.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeGuard
 
 
@@ -33,17 +33,15 @@ class PositionedLoader(Protocol):
 
     Attributes:
         epoch: The current epoch.
-        resumable: Whether it can begin in the middle of an epoch.
-        not_resumable: Why it cannot; None if it can.
         batches_done: Batches of the epoch before the one at which `iter(loader)` begins.
     """
 
     epoch: int
-    resumable: bool
-    not_resumable: str | None
 
     @property
     def batches_done(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the beginning of an epoch."""
@@ -61,11 +59,34 @@ def is_epoch_aware(target: object) -> TypeGuard[EpochAware]:
     return hasattr(target, "set_epoch")
 
 
+def has_state(target: object) -> TypeGuard[StatefulLoader]:
+    """Return whether a loader, sampler or dataset keeps its own position."""
+    return hasattr(target, "state_dict") and hasattr(target, "load_state_dict")
+
+
 def is_stateful(loader: object) -> TypeGuard[StatefulLoader]:
-    """Return whether a loader keeps its own position."""
-    return not is_positioned(loader) and hasattr(loader, "state_dict")
+    """Return whether a loader of someone else keeps its own position."""
+    return not is_positioned(loader) and has_state(loader)
 
 
 def is_positioned(loader: object) -> TypeGuard[PositionedLoader]:
     """Return whether a loader is one of Hookline's."""
     return hasattr(loader, "batches_done")
+
+
+def length_of(loader: Any) -> int | None:
+    """Return the number of batches of a loader, or None if it has no length."""
+    try:
+        return len(loader)
+    except TypeError:  # a loader over an iterable dataset has __len__, and it raises
+        return None
+
+
+def set_loader_epoch(loader: Any, epoch: int) -> None:
+    """Pass the epoch to a loader, its sampler and its dataset: their order may depend on it."""
+    targets = [loader]
+    for name in ("sampler", "batch_sampler", "dataset"):
+        targets.append(getattr(loader, name, None))
+    for target in targets:
+        if is_epoch_aware(target):
+            target.set_epoch(epoch)

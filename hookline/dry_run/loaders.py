@@ -56,7 +56,7 @@ class FirstBatches:
     """
 
     # A dry run reports loaders that cannot resume itself, under their own names.
-    not_resumable: str | None = None
+    announcement: str | None = None
 
     def __init__(self, loader: Any, count: int) -> None:
         self.loader = loader

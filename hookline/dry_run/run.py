@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.checkpoint import CheckpointStore, load_checkpoint
+from hookline.data.position import find_position
 from hookline.dry_run import directories, estimates
 from hookline.dry_run.contexts import collect_warnings, time_limit
 from hookline.dry_run.findings import DryRunResult, DryRunTimeout, Finding, finding_from_error
@@ -116,11 +117,9 @@ class _DryRun:
         return runner
 
     def _check_resumable(self, loader: Any) -> None:
-        reason = getattr(loader, "not_resumable", None)
-        if reason is None and hasattr(loader, "__next__"):
-            reason = "an iterator can be read only once"
+        reason = find_position(loader).announcement
         if reason is not None:
-            text = f"the run cannot resume exactly: {type(loader).__name__}: {reason}"
+            text = f"{type(loader).__name__} keeps no position: {reason}"
             advice = "use a data set with indices, or accept that batches are repeated"
             self._result.add([Finding("warning", "resume", text, advice)])
 

@@ -55,7 +55,6 @@ class Loop:
         self._runner = runner
         self._awaited_since = 0.0
         self._batches: Iterator[Any] = iter(())
-        self._ahead: Any = END  # a batch that was read to see whether the epoch is over
         self._resumed_from: dict[str, Any] | None = None
 
     @property
@@ -66,17 +65,21 @@ class Loop:
     def iterations(self) -> Iterator[Any]:
         """Yield each batch of the run; the caller's `for` body is the iteration."""
         runner = self._runner
-        while not self.is_finished():
-            self.begin_epoch(self._open_data)
-            after = After.END_OF_EPOCH
-            while (batch := self._next_batch()) is not END:
-                self.begin_iteration(batch)
-                yield runner.batch
-                after = self.end_iteration()
-                if after is not After.NEXT_ITERATION:
-                    break
-            if after is not After.LEAVE_EPOCH:
-                self.end_epoch()
+        try:
+            while not self.is_finished():
+                self.begin_epoch(self._open_data)
+                after = After.END_OF_EPOCH
+                while (batch := self._next_batch()) is not END:
+                    self.begin_iteration(batch)
+                    yield runner.batch
+                    after = self.end_iteration()
+                    if after is not After.NEXT_ITERATION:
+                        break
+                if after is not After.LEAVE_EPOCH:
+                    self._finish_data()
+                    self.end_epoch()
+        finally:
+            self._batches = iter(())  # worker processes end with the iterator
 
     def begin(self) -> None:
         """Settle the requests of `before_train` hooks. Call it before the first epoch."""
@@ -238,12 +241,16 @@ class Loop:
         runner = self._runner
         batches = self.data.open_epoch(runner.train_loader, runner.epoch, runner.inner_iter)
         self._batches = iter(move_each(batches, runner.device))
-        self._ahead = END
+
+    def _finish_data(self) -> None:
+        """Ask for a batch after the epoch's last one: samplers finish their epoch then."""
+        if self._runner.inner_iter == self._runner.epoch_length:
+            next(self._batches, None)
 
     def _next_batch(self) -> Any:
         runner = self._runner
         self.await_batch()
-        batch = next(self._batches, END) if self._ahead is END else self._take_ahead()
+        batch = next(self._batches, END)
         while self.skipped_batches and (runner.epoch, runner.inner_iter) in self.skipped_batches:
             if batch is END:
                 break
@@ -254,31 +261,13 @@ class Loop:
             runner.costs.discard_sample()
         return batch
 
-    def _take_ahead(self) -> Any:
-        batch, self._ahead = self._ahead, END
-        self.data.release()
-        return batch
-
     def _handle_requests(self, is_last: bool) -> After:
         if self._roll_back():
             return After.LEAVE_EPOCH
-        if is_last or self._is_epoch_over():
+        if is_last or self._runner.inner_iter == self._runner.epoch_length:
             return After.END_OF_EPOCH  # the iteration's seam and the epoch's are one
         self._runner.requests.settle(self._runner)
         return After.NEXT_ITERATION if self._runner.stop_reason is None else After.LEAVE_EPOCH
-
-    def _is_epoch_over(self) -> bool:
-        runner = self._runner
-        if runner.epoch_length is not None:
-            return runner.inner_iter == runner.epoch_length
-        if not self.owns_data:
-            return False
-        # Only reading on shows whether a loader without a length is at its end.
-        self.data.hold(runner.train_loader, runner.inner_iter)
-        self._ahead = next(self._batches, END)
-        if self._ahead is END:
-            self.data.release()
-        return self._ahead is END
 
     def _roll_back(self) -> bool:
         """Roll back if requested; in someone else's loop the counters follow that loop."""
@@ -286,7 +275,6 @@ class Loop:
         counters = runner.epoch, runner.inner_iter, runner.iter
         if not runner.requests.handle_rollback():
             return False
-        self.data.release()
         if not self.owns_data:
             runner.epoch, runner.inner_iter, runner.iter = counters
             self.reapply_state()

@@ -53,10 +53,11 @@ def check_parts(runner: BaseRunner) -> None:
 
 
 def warn_about_resume(runner: BaseRunner) -> None:
-    """Warn before training if the data loading makes an exact resume impossible."""
-    reason = checks.why_not_resumable(runner.train_loader)
+    """Warn before training if a resume reads data again or cannot be exact."""
+    loader = runner.train_loader
+    reason = runner.loop.data.of(loader).announcement
     if reason is not None and runner.checkpointer.is_open:
         runner.logger.warning(
-            "this run cannot be resumed exactly: train_loader (%s): %s",
-            type(runner.train_loader).__name__, reason,
+            "train_loader (%s) keeps no position: %s",
+            type(loader).__name__, reason,
         )  # fmt: skip

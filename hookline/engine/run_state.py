@@ -55,17 +55,20 @@ def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
         checkpoint["optimizer"] = collect_states(runner.optimizer)
     if runner.scheduler is not None:
         checkpoint["scheduler"] = collect_states(runner.scheduler)
-    loader = runner.loop.data.state(runner.train_loader, runner.inner_iter)
+    data = runner.loop.data
+    loader = data.state(runner.train_loader, runner.inner_iter)
     if loader is not None:
         checkpoint["loader"] = loader
     if all_ranks and runner.world.size > 1:
         own = {"rng": checkpoint["rng"], "events": checkpoint["events"]}
+        if loader is not None and not data.of(runner.train_loader).is_shared:
+            own["loader"] = loader
         checkpoint["by_rank"] = [as_tensor(state) for state in runner.world.gather(pack(own))]
     return checkpoint
 
 
 def select_rank_state(runner: BaseRunner, checkpoint: dict[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint with this rank's random numbers and events.
+    """Return a checkpoint with this rank's random numbers, events and data position.
 
     A rank that did not exist when the checkpoint was written gets new random numbers.
     """
@@ -95,7 +98,7 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     apply_and_log_changes(meta, runner.optimizer, now, runner.config, runner.logger)
     for name in COUNTERS:
         setattr(runner, name, meta.get(name, 0))
-    _restore_position(runner, checkpoint.get("loader"))
+    _restore_position(runner, checkpoint.get("loader"), meta.get("world_size"))
     runner.metrics.update(meta.get("metrics", {}))
     runner.best.load_state_dict(meta.get("best", {}))
     runner.events.load_state_dict(checkpoint.get("events", {}))
@@ -109,15 +112,17 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
         )
 
 
-def _restore_position(runner: BaseRunner, state: Any) -> None:
+def _restore_position(runner: BaseRunner, state: Any, world_size: int | None) -> None:
     loader = runner.train_loader
-    position = runner.loop.data
+    data = runner.loop.data
     if runner.loop.owns_data:
-        runner.inner_iter = position.restore(loader, state, runner.epoch, runner.inner_iter)
-    if position.batches_to_skip:
+        if world_size not in (None, runner.world.size):
+            state = data.divide(loader, state, world_size, runner.world.size)
+        runner.inner_iter = data.restore(loader, state, runner.epoch, runner.inner_iter)
+    if data.batches_to_reread:
         runner.logger.warning(
             "%s keeps no position: %d batches of this epoch are read again and skipped",
-            type(loader).__name__, position.batches_to_skip,
+            type(loader).__name__, data.batches_to_reread,
         )  # fmt: skip
     runner.loop.update_length()
 

@@ -351,17 +351,11 @@ def test_an_empty_data_set_is_rejected():
         make_loader(Traced(0))
 
 
-def test_a_stream_is_loaded_but_is_not_resumable():
+def test_a_stream_is_loaded_in_its_own_order():
     loader = make_loader(Stream(), 4)
-    assert not loader.resumable
-    assert loader.not_resumable
     assert [batch.tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     with pytest.raises(TypeError):
         len(loader)
-    loader.set_epoch(2)
-    other = make_loader(Stream(), 4)
-    other.load_state_dict(loader.state_dict(1))
-    assert (other.epoch, other.batches_done) == (2, 0)
     with raises_problem(component="loader", parameter="shuffle", value=True):
         make_loader(Stream(), 4, shuffle=True)
 

@@ -54,7 +54,7 @@ def test_another_loader_keeps_its_first_batches_and_its_attributes():
 def test_the_first_batches_of_an_iterator_are_no_iterator():
     short = FirstBatches(iter([1, 2, 3]), 2)
     assert not hasattr(short, "__next__")
-    assert short.not_resumable is None
+    assert short.announcement is None
     assert list(short) == [1, 2]
 
 

@@ -1,0 +1,209 @@
+"""Every loader continues exactly where it was interrupted, or a user knows before training."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+from hookline.data import make_loader
+from hookline.data.position import DataPosition, find_position
+from hookline.errors import ConfigError
+from hookline.rng import seed_everything
+from tests.data.loaders import (
+    LENGTH,
+    MAP_STYLE,
+    OTHERS,
+    STREAMS,
+    Loop,
+    Noisy,
+    Numbers,
+    NumbersWithState,
+    interrupted,
+    straight,
+)
+
+# After the first batch, inside an epoch, at the end of one, in the second, and twice.
+CUTS = [[1], [5], [7], [10], [2, 4], [7, 8, 13]]
+
+
+@pytest.mark.parametrize("cuts", CUTS, ids=str)
+@pytest.mark.parametrize("name", MAP_STYLE)
+def test_a_data_loader_continues_exactly(name, cuts):
+    def make():
+        return MAP_STYLE[name](0)
+
+    assert interrupted(make, cuts) == straight(make)
+
+
+@pytest.mark.parametrize("name", MAP_STYLE)
+def test_a_data_loader_with_workers_continues_exactly(name):
+    def make():
+        return MAP_STYLE[name](2)
+
+    assert interrupted(make, [3, 7]) == straight(make)
+
+
+@pytest.mark.parametrize("cuts", CUTS, ids=str)
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_stream_continues_exactly(name, cuts):
+    def make():
+        return STREAMS[name](0)
+
+    assert interrupted(make, cuts) == straight(make)
+
+
+@pytest.mark.parametrize("cuts", CUTS, ids=str)
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_loaders_continue_exactly(name, cuts):
+    assert interrupted(OTHERS[name], cuts) == straight(OTHERS[name])
+
+
+# These draw between batches, which is isolated from the rest of the run.
+LAZY = {"own sampler, shuffle buffer", "own sampler without length", "own batch sampler, buckets"}
+
+
+@pytest.mark.parametrize("name", sorted(set(MAP_STYLE) - LAZY))
+def test_in_one_process_the_numbers_are_those_of_a_plain_loop(name):
+    loader = MAP_STYLE[name](0)
+    loop = Loop(loader)
+    seed_everything(1)
+    for epoch in range(3):
+        if hasattr(loader.sampler, "set_epoch"):
+            loader.sampler.set_epoch(epoch)
+        for batch in loader:
+            loop._step(batch)
+    assert loop.trace == straight(lambda: MAP_STYLE[name](0))
+
+
+def test_indices_are_skipped_without_reading_data():
+    seed_everything(1)
+    loop = Loop(MAP_STYLE["WeightedRandomSampler"](0))
+    loop.run(5)
+    checkpoint = loop.save()
+    loop = Loop(MAP_STYLE["WeightedRandomSampler"](0))
+    loop.resume(checkpoint)
+    next(loop.data.open_epoch(loop.loader, loop.epoch, loop.batches_done))
+    assert loop.loader.dataset.reads == 4  # one batch
+
+
+def test_a_stream_with_state_is_not_read_again():
+    seed_everything(1)
+    loop = Loop(DataLoader(NumbersWithState(), 4))
+    loop.run(5)
+    checkpoint = loop.save()
+    loop = Loop(DataLoader(NumbersWithState(), 4))
+    loop.resume(checkpoint)
+    next(loop.data.open_epoch(loop.loader, loop.epoch, loop.batches_done))
+    assert loop.loader.dataset.reads == 4
+
+
+def test_another_batch_size_continues_with_the_samples_that_are_left():
+    seed_everything(1)
+    loop = Loop(DataLoader(Noisy(), 4, shuffle=True))
+    loop.run(3)
+    checkpoint = loop.save()
+    seen = [number for row in loop.trace for number in row[:4]]
+    loop = Loop(DataLoader(Noisy(), 8, shuffle=True))
+    loop.resume(checkpoint)
+    assert loop.batches_done == 2  # of 8, with 14 of 26 samples left
+    for samples, _ in loop.data.open_epoch(loop.loader, 0, loop.batches_done):
+        seen += samples.tolist()
+    assert sorted(seen) == list(range(LENGTH))
+
+
+def test_a_changed_batch_size_is_refused_if_the_sampler_makes_the_batches():
+    loop = Loop(DataLoader(Noisy(), 4, shuffle=True))
+    loop.run(3)
+    with pytest.raises(ConfigError) as caught:
+        Loop(MAP_STYLE["own batch sampler, buckets"](0)).resume(loop.save())
+    assert caught.value.problems[0].parameter == "batch_size"
+
+
+def test_a_checkpoint_with_a_computed_order_continues_in_that_order():
+    ours = Loop(make_loader(Noisy(), 4, shuffle=True, seed=3))
+    ours.run(4)
+    checkpoint = ours.save()
+    first = [number for row in ours.trace for number in row[:4]]
+    loop = Loop(DataLoader(Noisy(), 4, shuffle=True))
+    loop.resume(checkpoint)
+    rest = [
+        row for samples, _ in loop.data.open_epoch(loop.loader, 0, 4) for row in samples.tolist()
+    ]
+    assert sorted(first + rest) == list(range(LENGTH))
+
+
+def test_the_position_of_other_ranks_is_refused_inside_an_epoch():
+    loader = DataLoader(Noisy(), 4, shuffle=True)
+    data = DataPosition()
+    next(data.open_epoch(loader, 0, 0))
+    with pytest.raises(ConfigError) as caught:
+        data.divide(loader, data.state(loader, 1), 1, 2)
+    assert caught.value.problems[0].component == "train_loader"
+    assert data.divide(loader, data.state(loader, 0), 1, 2) is None
+    ours = make_loader(Noisy(), 4)
+    state = data.state(ours, 1)
+    assert data.divide(ours, state, 1, 2) is state
+
+
+@pytest.mark.parametrize("name", [*MAP_STYLE, "list of batches", "stateful loader without length"])
+def test_nothing_is_announced_for_a_loader_with_positions(name):
+    make = MAP_STYLE.get(name)
+    loader = OTHERS[name]() if make is None else make(0)
+    assert find_position(loader).announcement is None
+
+
+class OnlyIterable:
+    """A loader of which nothing is known."""
+
+    def __iter__(self):
+        return iter([])
+
+
+@pytest.mark.parametrize(
+    "loader",
+    [
+        DataLoader(Numbers(), 4),
+        DataLoader(NumbersWithState(), 4, num_workers=1),
+        iter([]),
+        OnlyIterable(),
+    ],
+    ids=["stream", "state in workers", "iterator", "unknown"],
+)
+def test_a_loader_that_is_read_again_is_announced(loader):
+    assert find_position(loader).announcement
+
+
+def test_a_stream_with_state_in_this_process_is_not_announced():
+    assert find_position(DataLoader(NumbersWithState(), 4)).announcement is None
+    assert find_position(make_loader(NumbersWithState(), 4)).announcement is None
+
+
+def test_a_shared_generator_continues_after_a_validation_inside_an_epoch():
+    def trace(cut: int | None) -> list[list[int]]:
+        generator = torch.Generator().manual_seed(3)
+        loader = DataLoader(Noisy(), 4, shuffle=True, generator=generator)
+        validation = DataLoader(Noisy(), 4, shuffle=True, generator=generator)
+        loop = Loop(loader)
+        seen = []
+        for epoch in range(2):
+            for number, (samples, _) in enumerate(loop.data.open_epoch(loader, epoch, 0), 1):
+                seen.append(samples.tolist())
+                if number == 3:
+                    next(iter(validation))
+                if epoch == 0 and number == cut:
+                    return _continue(loop, seen, number)
+        return seen
+
+    def _continue(loop, seen, number):
+        loop.batches_done = number
+        checkpoint = loop.save()
+        generator = torch.Generator().manual_seed(4)
+        loop = Loop(DataLoader(Noisy(), 4, shuffle=True, generator=generator))
+        loop.resume(checkpoint)
+        for epoch in range(2):
+            done = loop.batches_done if epoch == 0 else 0
+            seen += [each.tolist() for each, _ in loop.data.open_epoch(loop.loader, epoch, done)]
+        return seen
+
+    assert trace(cut=5) == trace(cut=None)
