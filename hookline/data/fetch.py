@@ -18,7 +18,8 @@ from torch.utils.data import (
 )
 
 from hookline.data.arrays import ArrayDataset
-from hookline.data.seeding import preserved_rng, seed_sample
+from hookline.data.global_rng import GlobalGenerator, global_generators
+from hookline.data.seeding import sample_seed
 
 Indices = Tensor | list[int]
 BatchReader = Callable[[Indices], list[Tensor]]
@@ -27,9 +28,14 @@ BatchReader = Callable[[Indices], list[Tensor]]
 class Fetch(Dataset[Any]):
     """Makes batches: in this process or, as the dataset of torch's DataLoader, in its workers.
 
-    Each sample is read with its own random numbers, unless the dataset is known to draw none: an
-    ArrayDataset without augmentation, a TensorDataset, subsets of these, and any other with a true
-    attribute `deterministic`. Batches of the first three are read with one indexing operation.
+    Numbers drawn from the global generators depend on seed, epoch and sample alone. For that, a
+    generator is seeded for each sample once anything was drawn from it. Until then it
+    is checked after each batch. If that batch was the first to draw, it is read again with seeds.
+
+    Nothing is checked if the dataset is known to draw no random numbers: an ArrayDataset without
+    augmentation, a TensorDataset, subsets of these, and any other with a true attribute
+    `deterministic`. Batches of the first three are read with one indexing operation. If the
+    attribute is false, all generators are seeded from the beginning.
 
     Args:
         dataset: The dataset.
@@ -41,9 +47,15 @@ class Fetch(Dataset[Any]):
     ) -> None:
         self.dataset = dataset
         self._collate = collate_fn or default_collate
-        self._is_seeded = not is_deterministic(dataset)
+        is_known = is_deterministic(dataset)
+        self._is_checked = not is_known or collate_fn is not None  # which may draw, too
+        self._unused = global_generators()  # the generators that nothing was drawn from yet
+        self._seeded: list[GlobalGenerator] = []
+        if getattr(dataset, "deterministic", None) is False:
+            self._unused, self._seeded = self._seeded, self._unused
+        self._is_new = not is_known and not self._seeded  # no sample was read yet
         self._read_batch: BatchReader | None = None
-        if collate_fn is None and not self._is_seeded:
+        if collate_fn is None and is_known:
             self._read_batch = make_batch_reader(dataset)
 
     def batch(self, key: int, indices: Indices) -> Any:
@@ -56,24 +68,63 @@ class Fetch(Dataset[Any]):
         if self._read_batch is not None:
             return self._read_batch(indices)
         chosen = indices.tolist() if isinstance(indices, Tensor) else indices
-        if not self._is_seeded:
+        if not self._is_checked:
             return self._collate(_read_samples(self.dataset, chosen))
+        for generator in self._unused:
+            generator.keep()
         if get_worker_info() is not None:  # nothing else in a worker draws random numbers
-            return self._seeded_batch(key, chosen)
-        with preserved_rng():
-            return self._seeded_batch(key, chosen)
+            return self._exact_batch(key, chosen)
+        for generator in self._seeded:
+            generator.keep()
+        try:
+            return self._exact_batch(key, chosen)
+        except BaseException:
+            _restore(self._unused)  # the error may have come after a draw
+            raise
+        finally:
+            _restore(self._seeded)
 
     def __getitems__(self, message: tuple[int, list[int]]) -> Any:
         """Return the batch of one item of the batch sampler; torch's DataLoader calls this."""
         key, indices = message
         return self.batch(key, indices)
 
-    def _seeded_batch(self, key: int, indices: list[int]) -> Any:
+    def _exact_batch(self, key: int, indices: list[int]) -> Any:
+        """Return a batch; read it again as long as a generator is drawn from for the first time."""
+        while True:
+            batch = self._collate(self._samples(key, indices))
+            if not self._find_draws():
+                return batch
+
+    def _samples(self, key: int, indices: list[int]) -> list[Any]:
+        if self._is_new:
+            return self._first_samples(key, indices)
+        if not self._seeded:
+            return _read_samples(self.dataset, indices)
         samples = []
         for index in indices:
-            seed_sample(key, index)
+            seed = sample_seed(key, index)
+            for generator in self._seeded:
+                generator.seed(seed)
             samples.append(self.dataset[index])
-        return self._collate(samples)  # a collate function may draw random numbers, too
+        return samples
+
+    def _first_samples(self, key: int, indices: list[int]) -> list[Any]:
+        """Read the first batch; check its first sample, for most datasets draw for all or none."""
+        self._is_new = False
+        first = self.dataset[indices[0]]
+        if self._find_draws():
+            return self._samples(key, indices)
+        others = indices[1:]
+        return [first, *_read_samples(self.dataset, others)] if others else [first]
+
+    def _find_draws(self) -> bool:
+        """Seed generators from now on if they have changed, and return whether there are any."""
+        changed = [generator for generator in self._unused if generator.has_changed()]
+        for generator in changed:
+            self._unused.remove(generator)
+            self._seeded.append(generator)
+        return bool(changed)
 
 
 def is_deterministic(dataset: Dataset[Any]) -> bool:
@@ -116,3 +167,8 @@ def _read_samples(dataset: Any, indices: list[int]) -> list[Any]:
         samples: list[Any] = dataset.__getitems__(indices)
         return samples
     return [dataset[index] for index in indices]
+
+
+def _restore(generators: list[GlobalGenerator]) -> None:
+    for generator in generators:
+        generator.restore()
