@@ -1,13 +1,18 @@
-"""Random number generators: seed them, save their state, restore it."""
+"""Random number generators: seed them, save their state, restore it; and deterministic algorithms."""
 
 from __future__ import annotations
 
+import os
 import random
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
+
+# Two of cuBLAS's workspaces are deterministic; this is the faster one, and takes 24 MiB of a GPU.
+CUBLAS_WORKSPACE = ":4096:8"
 
 
 def seed_everything(seed: int) -> None:
@@ -17,6 +22,28 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
+
+
+@contextmanager
+def deterministic_algorithms(enabled: bool) -> Iterator[None]:
+    """Use torch's deterministic algorithms inside, if enabled, and restore its settings at the end.
+
+    The environment variable of cuBLAS stays, because cuBLAS reads it once in a process. If not
+    enabled, nothing is changed: the user may have set any of this.
+    """
+    if not enabled:
+        yield
+        return
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", CUBLAS_WORKSPACE)
+    was_enabled = torch.are_deterministic_algorithms_enabled()
+    was_warning = torch.is_deterministic_algorithms_warn_only_enabled()
+    cudnn = torch.backends.cudnn
+    try:
+        with cudnn.flags(enabled=cudnn.enabled, benchmark=False, deterministic=True):
+            torch.use_deterministic_algorithms(True)
+            yield
+    finally:
+        torch.use_deterministic_algorithms(was_enabled, warn_only=was_warning)
 
 
 def rng_state() -> dict[str, Any]:

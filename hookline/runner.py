@@ -74,6 +74,9 @@ class Runner(BaseRunner):
             mapping with that as `type`, and its options.
         sync_bn: Compute batch norm statistics over all ranks (GPUs only).
         compile: Compile the model with `torch.compile`; a mapping has its options.
+        deterministic: Use torch's deterministic algorithms alone while the run trains, validates or
+            tests, so that a run on a GPU is repeatable bit by bit. An operation without such an
+            algorithm raises.
         locate_error: Adds the location in a config to an error of a hook or metric; `from_config`
             sets it.
     """
@@ -105,6 +108,7 @@ class Runner(BaseRunner):
         strategy: str | Mapping[str, Any] = "auto",
         sync_bn: bool = False,
         compile: bool | Mapping[str, Any] = False,
+        deterministic: bool = False,
         locate_error: LocateError | None = None,
     ) -> None:
         world = connect()
@@ -136,6 +140,7 @@ class Runner(BaseRunner):
             strategy=strategy,
             sync_bn=sync_bn,
             compile=compile,
+            deterministic=deterministic,
             locate_error=locate_error,
         )
 

@@ -43,6 +43,7 @@ RUNNER_OPTIONS: dict[str, Any] = {
     "strategy": "auto",
     "sync_bn": False,
     "compile": False,
+    "deterministic": False,
 }
 
 

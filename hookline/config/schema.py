@@ -40,6 +40,7 @@ TOP_LEVEL: dict[str, Any] = {
     "strategy": str | dict,
     "sync_bn": bool,
     "compile": bool | dict,
+    "deterministic": bool,
     "hook_order": Literal["nested", "flat"],
     "hook_budget": str | float,
     "hooks": list,

@@ -35,7 +35,7 @@ from hookline.profiling.cost_report import (
     parse_percentage,
     report_costs,
 )
-from hookline.rng import seed_everything
+from hookline.rng import deterministic_algorithms, seed_everything
 from hookline.step import LossFunction, make_step
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ class BaseRunner(HookManager):
         exception: The error that ended the run, during `on_exception` and `cleanup`.
         stop_reason: Why the run is over; None while it is not.
         accumulating: Whether gradients of several iterations are being added up.
+        is_deterministic: Whether the run uses torch's deterministic algorithms alone.
         running: Whether `train`, `validate` or `test` is in progress.
         mode: `train`, or `val` or `test` while `validate()` or `test()` evaluates alone.
     """
@@ -95,12 +96,14 @@ class BaseRunner(HookManager):
         strategy: str | Mapping[str, Any] = "auto",
         sync_bn: bool = False,
         compile: bool | Mapping[str, Any] = False,
+        deterministic: bool = False,
         locate_error: LocateError | None = None,
     ) -> None:
         check_length(max_epochs, max_iters)
         self.world = connect()
         self.is_main = self.world.is_main
         self.seed = seed
+        self.is_deterministic = deterministic
         if seed is not None:
             seed_everything(seed + self.world.rank)  # ranks must not drop the same units
         self.device = pick_device(device)
@@ -157,7 +160,8 @@ class BaseRunner(HookManager):
 
     def train(self) -> Self:
         """Train to the end, or until a hook requests a stop."""
-        with RunSession(self, is_training=True):
+        deterministic = deterministic_algorithms(self.is_deterministic)
+        with deterministic, RunSession(self, is_training=True):
             self._begin_training()
             step = self._train_step()
             sites = self.sites
@@ -261,7 +265,7 @@ class BaseRunner(HookManager):
         return make_step(self.model, "train_step", self.loss_fn, self.optimizer, wrapper)
 
     def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
-        with RunSession(self):
+        with deterministic_algorithms(self.is_deterministic), RunSession(self):
             self.mode = mode
             loader = self.val_loader if mode == "val" else self.test_loader
             check_is_loader(f"{mode}_loader", loader)

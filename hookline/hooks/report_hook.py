@@ -60,6 +60,7 @@ class ReportHook(BaseHook):
             "max_epochs": runner.max_epochs,
             "max_iters": runner.max_iters,
             "seed": runner.seed,
+            "deterministic": runner.is_deterministic,
         }
         parameters = sum(parameter.numel() for parameter in runner.model.parameters())
         about = {

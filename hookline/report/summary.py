@@ -36,6 +36,7 @@ def summarize(data: Data, about: Data, git: Data) -> list[tuple[str, str]]:
         ("machine", _machine(about)),
         ("code", _code(git)),
         ("seed", "" if seed is None else str(seed)),
+        ("deterministic", "yes" if about.get("deterministic") is True else ""),
         ("model", str(about.get("model", ""))),
         ("folder", data["folder"]),
     ]

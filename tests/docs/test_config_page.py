@@ -34,6 +34,7 @@ PLAIN_DEFAULTS = [
     "strategy",
     "sync_bn",
     "compile",
+    "deterministic",
     "hook_order",
     "hook_budget",
 ]

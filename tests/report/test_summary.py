@@ -50,6 +50,11 @@ def test_the_code_is_described_by_its_commit_and_changes():
     assert rows(git={**GIT, "changed": 0})["code"] == "main 0123456789ab, without changes"
 
 
+def test_deterministic_algorithms_are_listed_if_they_were_used():
+    assert rows({"deterministic": True})["deterministic"] == "yes"
+    assert "deterministic" not in rows({"deterministic": False})
+
+
 def test_values_of_unexpected_types_do_no_harm():
     assert "versions" not in rows({"versions": "1.0"})
     assert rows({"versions": {"torch": 2}})["versions"] == "torch 2"
