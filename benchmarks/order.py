@@ -66,7 +66,7 @@ def measure(length: int, turns: int) -> dict[str, dict[str, Any]]:
             rows[method] = {"left_out": f"needs {needed / 1e9:.0f} GB of memory"}
         else:
             times[method] = []
-    for turn in range(turns if length <= 10**6 else max(turns // 5, 3)):
+    for turn in range(turns if length <= 10**6 else max(turns // 5, 1)):
         for method, found in times.items():
             found.append(time_once(make_sampler(length, method), epoch=turn))
     for method, found in times.items():

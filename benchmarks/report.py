@@ -401,6 +401,26 @@ def ddp(found: dict[str, Any]) -> str:
     return f"## Two processes\n\n{text}\n{table(['', 'per iteration', 'ratio to the loop by hand'], rows)}"
 
 
+def order(found: dict[str, Any]) -> str:
+    if "order" not in found:
+        return ""
+    rows = []
+    for length, methods in found["order"]["results"].items():
+        for method, row in methods.items():
+            title = f"{int(length):,}, `{method}`"
+            if "left_out" in row:
+                rows.append([title, f"left out: {row['left_out']}", "", "", ""])
+                continue
+            cells = [f"{row['first_ms']:,.1f} ms", f"{row['resume_ms']:,.1f} ms"]
+            rows.append([title, *cells, f"{row['batch_us']:.2f} µs", f"{row['mb']:,.0f} MB"])
+    text = (
+        "The order of an epoch alone, without data, in batches of 32: CPU time of the first batch, of "
+        "the first one after a resume in the middle, and of a batch on average; and memory.\n"
+    )
+    head = ["samples, method", "first batch", "resume", "a batch", "memory"]
+    return f"## Order of the data\n\n{text}\n{table(head, rows)}"
+
+
 def foreign(found: dict[str, Any]) -> str:
     if "foreign" not in found:
         return ""
@@ -504,6 +524,7 @@ SECTIONS = (
     growth,
     pictures,
     ddp,
+    order,
     foreign,
     conditions,
 )

@@ -32,6 +32,7 @@ SUITE = {
     "growth": ["growth.py", "--turns", "40", "--long"],
     "pictures": ["pictures.py", "--rounds", "21"],
     "ddp": ["ddp.py", "--blocks", "200"],
+    "order": ["order.py", "--turns", "5"],
 }
 PEERS = {
     "peers_mlp": ["peers.py", "--epochs", "9", "--only", "mlp-minimal", "mlp-typical"],
