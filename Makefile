@@ -94,6 +94,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
+	$(BIN)/python scripts/check_types.py
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/check_sizes.py
 

@@ -68,9 +68,9 @@ def train(
             **options,
         )
         if timing == "all":
-            runner.costs.add_observer(Nobody())
+            runner.sites.costs.add_observer(Nobody())
         if timing == "none":
-            runner.costs.begin_training = lambda runner: None  # type: ignore[method-assign]  # no iteration is ever due
+            runner.sites.costs.begin_training = lambda runner: None  # type: ignore[method-assign]  # no iteration is ever due
         runner.train()
 
 

@@ -7,35 +7,31 @@ python examples/detection.py --quick    two epochs
 from __future__ import annotations
 
 import argparse
+from typing import Literal
 
 import torch
 from torch.utils.data import DataLoader
 
 from hookline import Runner
-from hookline.data import DATASETS
-from hookline.models import MODELS
+from hookline.data.shapes import ShapesDetection
+from hookline.models.detector import Detector
 
 EPOCHS = 8
 
 
-def data(split: str):
-    return DATASETS.build(
-        {
-            "type": "shapes_detection",
-            "split": split,
-            "size": 48,
-            "count": 384 if split == "train" else 96,
-        }
-    )
+def data(split: Literal["train", "val"]) -> ShapesDetection:
+    return ShapesDetection(split=split, size=48, count=384 if split == "train" else 96)
 
 
-def make_model() -> torch.nn.Module:
+def make_model() -> Detector:
     torch.manual_seed(0)
-    return MODELS.build({"type": "detector", "num_classes": 3, "width": 24})
+    return Detector(num_classes=3, width=24)
 
 
 def plain(epochs: int) -> float:
-    train, val = DataLoader(data("train"), 16, shuffle=True), DataLoader(data("val"), 32)
+    train = DataLoader(data("train"), 16, shuffle=True)
+    val_data = data("val")
+    val = DataLoader(val_data, 32)
     model = make_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs * len(train))
@@ -52,7 +48,7 @@ def plain(epochs: int) -> float:
     model.eval()
     with torch.no_grad():
         found = [one for images, _ in val for one in model.decode(model(images))]
-    return val.dataset.evaluate(found)["ap50"]
+    return val_data.evaluate(found)["ap50"]
 
 
 def hookline(epochs: int) -> float:

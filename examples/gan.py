@@ -60,7 +60,7 @@ def step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
 def make() -> tuple[GAN, dict[str, torch.optim.Optimizer], DataLoader]:
     torch.manual_seed(0)
     model = GAN()
-    optimizers = {
+    optimizers: dict[str, torch.optim.Optimizer] = {
         name: torch.optim.Adam(getattr(model, name).parameters(), lr=1e-3, betas=(0.5, 0.99))
         for name in ("generator", "critic")
     }

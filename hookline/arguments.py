@@ -93,3 +93,22 @@ def _make_call(method: Callable[..., Any], positional: list[str], keyword: dict[
 
 def _getter(path: str) -> Call:
     return attrgetter(path) if path else lambda runner: runner
+
+
+def get_argument(runner: object, services: Mapping[str, Any], name: str) -> Any:
+    """Return a service, or the value of another argument; None if there is none."""
+    if name in services:
+        return services[name]
+    if name not in ARGUMENTS:
+        return None
+    attribute = ARGUMENTS[name]
+    return getattr(runner, attribute) if attribute else runner
+
+
+def set_arguments(runner: object, site: str, values: Mapping[str, Any]) -> None:
+    """Set values that hook methods get as arguments, for `call_hook`."""
+    for name, value in values.items():
+        if not ARGUMENTS.get(name):
+            message = f"call_hook({site!r}): unknown value {name!r}"
+            raise ValueError(f"{message}{suggest(name, ARGUMENTS)}")
+        setattr(runner, ARGUMENTS[name], value)

@@ -9,9 +9,11 @@ from typing import Any
 
 import torch
 
+from hookline.checkpoint.parts import restore_hooks
+from hookline.counters import set_counters
 from hookline.data.protocols import is_stateful
 from hookline.engine import BaseRunner, HookOrConfig, Metrics, StopReason
-from hookline.engine.run_state import COUNTERS, capture, restore_hooks
+from hookline.engine.run_state import capture
 from hookline.engine.session import RunSession
 from hookline.errors import HooklineError
 from hookline.hooks import EvalHook
@@ -207,7 +209,7 @@ class Drive:
     def after_step(self) -> None:
         """Call hooks when the optimizer has just stepped."""
         self.runner.optimizer_steps += 1
-        self.runner.accumulating = False
+        self.runner.loop.accumulating = False
         for call in self.runner.sites.after_optimizer_step:
             call(self.runner)
 
@@ -233,7 +235,7 @@ class Drive:
         runner = self.runner
         self._is_in_epoch = runner.loop.phase == "data"
         runner.loop.phase = ""
-        runner.costs.discard_sample()
+        runner.sites.costs.discard_sample()
         self._evaluation = runner.evaluation.begin(runner)
         runner.call_hook("before_val")
         runner.call_hook("before_val_epoch")
@@ -271,7 +273,7 @@ class Drive:
         runner = self.runner
         runner.stop_reason = None
         runner.checkpointer.remember_hyperparameters()
-        runner.costs.start(runner)
+        runner.sites.costs.start(runner)
         runner.best.reset()
         runner.call_hook("before_run")
         if self._validate is not None:
@@ -290,18 +292,17 @@ class Drive:
         """Restore counters and hooks; weights, data and random numbers are the owner's."""
         runner = self.runner
         meta = state["meta"]
-        for name in COUNTERS:
-            setattr(runner, name, meta[name])
+        set_counters(runner, meta)
         runner.metrics.update(meta["metrics"])
         runner.best.load_state_dict(meta["best"])
         runner.events.load_state_dict(state["events"])
-        restore_hooks(runner, state)
+        restore_hooks(runner.hooks, state)
         runner.loop.mark_resumed(dict(state))
         runner.checkpointer.pass_to_hooks(dict(state))
 
     def _expect_step(self) -> None:
         """Treat gradients as accumulating until the optimizer steps."""
-        self.runner.accumulating = self.runner.optimizer is not None
+        self.runner.loop.accumulating = self.runner.optimizer is not None
 
 
 class _StatelessLoader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import signal
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -157,6 +158,20 @@ class InvalidLoss(HooklineError, ArithmeticError):
 
 class ConfigError(HooklineError, ValueError):
     """A config or an argument is wrong. Raised before training whenever that is possible."""
+
+
+class Interrupted(SystemExit):
+    """A signal ended the run; the state is saved and everything is closed.
+
+    The exit code is 128 plus the number of the signal.
+    """
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(128 + signum)
+        self.signum = signum
+
+    def __str__(self) -> str:
+        return f"interrupted by {signal.Signals(self.signum).name}"
 
 
 def require_at_least(owner: object, minimum: float, *names: str) -> None:

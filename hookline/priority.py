@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from typing import Any
 
 from hookline.errors import ConfigError, suggest
 
@@ -21,7 +23,10 @@ class Priority(IntEnum):
     LOWEST = 100
 
 
-def get_priority(value: int | str | Priority) -> int:
+PriorityLike = int | str | Priority  # a number from 0 to 100, or a name
+
+
+def get_priority(value: PriorityLike) -> int:
     """Return a priority as a number from 0 to 100; it may be given by name."""
     if isinstance(value, str):
         if value.upper() not in Priority.__members__:
@@ -38,3 +43,19 @@ def get_priority(value: int | str | Priority) -> int:
         message = "a priority lies between 0 and 100"
         raise ConfigError(message, parameter="priority", value=int(value))
     return int(value)
+
+
+def describe_order(hooks: Mapping[str, Iterable[Any]]) -> str:
+    """Return, as text, the hooks of each site with their priorities: `(NORMAL 50) EMAHook`."""
+    blocks = []
+    for site, members in hooks.items():
+        rows = [f"  ({_label(hook.priority):<16}) {hook.name}" for hook in members]
+        if rows:
+            blocks.append("\n".join([f"{site}:", *rows]))
+    return "\n".join(blocks)
+
+
+def _label(value: PriorityLike) -> str:
+    number = get_priority(value)
+    name = next((priority.name for priority in Priority if priority == number), "")
+    return f"{name} {number}".strip()

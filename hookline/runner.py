@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from hookline.step import LossFunction
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-MetricOrConfig = Metric | str | Mapping[str, Any]
+MetricOrConfig = Metric | str | Mapping[str, Any] | Callable[[Any, Any], Any] | type[Any]
 
 
 class Runner(BaseRunner):
@@ -45,8 +45,8 @@ class Runner(BaseRunner):
         optimizer: The optimizer, or several by name for a model whose `train_step` steps them.
         loss_fn: A function of predictions and targets, such as `nn.CrossEntropyLoss()`.
         metrics: Metrics of the validation and test: names such as `["accuracy"]`, configs, or
-            objects with `update`, `compute` and `reset`, as in torchmetrics; also as a mapping by
-            name.
+            objects with `update`, `compute` and `reset`, as in torchmetrics, or functions of
+            predictions and targets; also as a mapping by name.
         hooks: Hooks, their configs, or callbacks of other frameworks. A hook replaces a default
             hook of the same class, or one that owns the same site.
         drop_hooks: Names of default hooks that the run does not have.
@@ -79,6 +79,24 @@ class Runner(BaseRunner):
             algorithm raises.
         locate_error: Adds the location in a config to an error of a hook or metric; `from_config`
             sets it.
+
+    Attributes:
+        iter: Finished iterations; grows after the `after_train_iter` hooks.
+        epoch: Finished epochs; grows after the `after_epoch` hooks.
+        inner_iter: Finished iterations of the current epoch.
+        batch_idx: The index of the current batch, in training or evaluation.
+        optimizer_steps: Finished steps of the optimizer.
+        epoch_length: Batches of an epoch; None if that is unknown.
+        max_epochs: The length of the run in epochs, if it is known.
+        max_iters: The length of the run in iterations, if it is known.
+        batch: The current batch.
+        outputs: The model's results for it: `loss`, `predictions`, `targets`.
+        metrics: The results of the last evaluation.
+        checkpoint: The checkpoint that is being saved or was just loaded.
+        exception: The error that ended the run, during `on_exception` and `cleanup`.
+        stop_reason: Why the run is over; None while it is not.
+        is_deterministic: Whether the run uses torch's deterministic algorithms alone.
+        mode: `train`, or `val` or `test` while `validate()` or `test()` evaluates alone.
     """
 
     def __init__(

@@ -111,7 +111,7 @@ def count_iteration(folder: str) -> CallCounter:
 def count_seam(seam: str, folder: str) -> CallCounter:
     counter = SeamCounter(seam)
     runner = make_runner(folder)
-    runner.costs.add_observer(counter)
+    runner.sites.costs.add_observer(counter)
     runner.train()
     return counter
 

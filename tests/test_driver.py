@@ -131,7 +131,7 @@ def test_a_failure_in_the_loop_reaches_the_hooks_and_is_raised_unchanged(tmp_pat
     with pytest.raises(ZeroDivisionError):
         loop()
     assert log.log[-2:] == ["on_exception", "cleanup"]
-    assert not run.runner.running
+    assert not run.runner.loop.is_running
 
 
 def test_leaving_the_loop_early_is_an_ordinary_end(tmp_path):
@@ -270,7 +270,7 @@ def test_a_loop_that_ended_without_a_word_is_tidied_up(tmp_path):
     assert log.log[-1] == "cleanup"
     assert "on_exception" not in log.log
     assert "after_train" not in log.log
-    assert not run.runner.running
+    assert not run.runner.loop.is_running
     assert not optimizer._optimizer_step_post_hooks
 
 

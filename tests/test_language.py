@@ -53,7 +53,7 @@ PATTERNS = {
 LIMITS: dict[str, dict[str, int]] = {
     "code": {
         "says": 2,
-        "what … as a noun": 13,
+        "what … as a noun": 10,
         "besides": 1,
         "as it is": 5,
         "inside of": 3,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import logging
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 
+from hookline.dist import World
 from hookline.errors import HooklineError
+from hookline.rng import rng_state, seed_everything
 from hookline.version import __version__
 
 
@@ -37,21 +40,30 @@ def load_states(target: Any, state: Any) -> None:
         target.load_state_dict(state)
 
 
-def pack(state: Any) -> bytes:
-    """Return a state as bytes, to send it to another rank."""
+def gather_states(world: World, own: Any) -> list[torch.Tensor]:
+    """Return the states of all ranks, packed into tensors; all of them must call this."""
     stream = io.BytesIO()
-    torch.save(state, stream)
-    return stream.getvalue()
+    torch.save(own, stream)
+    packed = world.gather(stream.getvalue())
+    return [torch.frombuffer(bytearray(state), dtype=torch.uint8) for state in packed]
 
 
-def as_tensor(packed: bytes) -> torch.Tensor:
-    """Return a packed state as a tensor, which a checkpoint can hold."""
-    return torch.frombuffer(bytearray(packed), dtype=torch.uint8)
+def select_rank_state(
+    checkpoint: dict[str, Any], world: World, seed: int | None = None
+) -> dict[str, Any]:
+    """Return a checkpoint with this rank's random numbers, events and data position.
 
-
-def unpack(packed: torch.Tensor) -> Any:
-    """Return the state in a tensor from `as_tensor`."""
-    return torch.load(io.BytesIO(bytes(packed.numpy())), weights_only=True)
+    A rank that did not exist when the checkpoint was written gets new random numbers.
+    """
+    rank = world.rank
+    states = checkpoint.get("by_rank", [])
+    if rank == 0:
+        return checkpoint
+    if rank < len(states):
+        packed = io.BytesIO(bytes(states[rank].numpy()))
+        return {**checkpoint, **torch.load(packed, weights_only=True)}
+    seed_everything((seed or 0) + 1_000_003 * rank + checkpoint["meta"]["iter"])
+    return {**checkpoint, "rng": rng_state()}
 
 
 def versions() -> dict[str, str]:
@@ -61,3 +73,22 @@ def versions() -> dict[str, str]:
         "torch": str(torch.__version__),
         "python": platform.python_version(),
     }
+
+
+def restore_hooks(hooks: Iterable[Any], checkpoint: Mapping[str, Any]) -> None:
+    """Give each hook its state from a checkpoint."""
+    states = checkpoint.get("hooks", {})
+    for hook in hooks:
+        if hook.name in states:
+            hook.load_state_dict(states[hook.name])
+
+
+def warn_about_unknown_hooks(
+    hooks: Iterable[Any], checkpoint: Mapping[str, Any], logger: logging.Logger
+) -> None:
+    """Warn about state of hooks that the resumed run does not have."""
+    known = {hook.name for hook in hooks}
+    unknown = [name for name in checkpoint.get("hooks", {}) if name not in known]
+    if unknown:
+        names = ", ".join(unknown)
+        logger.warning("the checkpoint has state of hooks that are not registered: %s", names)

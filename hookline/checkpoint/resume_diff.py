@@ -34,7 +34,7 @@ def apply_and_log_changes(
     config: Mapping[str, Any],
     logger: logging.Logger,
 ) -> None:
-    """Apply changed hyperparameters to a restored optimizer, and log what the user changed.
+    """Apply changed hyperparameters to a restored optimizer, and log all changes.
 
     Args:
         meta: The checkpoint's, with the hyperparameters and the config of that start.

@@ -11,9 +11,9 @@ from hookline.config.locations import Config
 from hookline.config.schedules import hook_configs
 from hookline.config.validate import raise_problems, validate
 from hookline.engine import HOOKS, BaseHook, seed_everything
-from hookline.engine.hook_checks import validate_alone
-from hookline.engine.sites import OWNED
+from hookline.engine.sites import OWNED, SITE_NAMES
 from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, dotted
+from hookline.hook_checks import check_hook
 from hookline.hooks import CheckpointHook
 from hookline.hooks.builder import get_default_hooks
 
@@ -50,8 +50,23 @@ def _build_hook(config: Config, path: KeyPath, given: Mapping[str, Any]) -> Base
     with locating_errors(config, path, label(HOOKS.get(given["type"]).__name__, given)):
         hook = HOOKS.build(given)
     with locating_errors(config, path):
-        validate_alone(hook)
+        _check_alone(hook)
     return hook
+
+
+def _check_alone(hook: BaseHook) -> None:
+    """Raise if no runner could register a hook, whatever its other hooks are.
+
+    A hook with site aliases is skipped: it may need services that its own runner provides.
+    """
+    if hook.site_aliases:
+        return
+    given_name = hook.name
+    hook.name = hook.name or type(hook).__name__
+    try:
+        check_hook(hook, SITE_NAMES, {})
+    finally:
+        hook.name = given_name
 
 
 def _conflicts(config: Config, hooks: Mapping[KeyPath, BaseHook]) -> Iterator[Problem]:

@@ -42,7 +42,7 @@ def restore_generators(loader: Any, states: Mapping[str, Any]) -> None:
 def isolated(iterator: Iterator[T]) -> Iterator[T]:
     """Yield the items of an iterator, which draws from copies of the global generators.
 
-    Its draws then depend on the items alone, and not on what the run draws between two of them.
+    Its draws then depend on the items alone, and not on draws of the run between two of them.
     The first item is drawn from the global generators, as in a plain loop.
     """
     item = next(iterator, END)

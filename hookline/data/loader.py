@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def make_loader(
-    dataset: Dataset[Any],
+    dataset: Dataset[Any] | Sequence[Any],
     batch_size: int = 32,
     shuffle: bool = False,
     num_workers: int = 0,
@@ -37,8 +37,8 @@ def make_loader(
     """Make a loader whose batches depend on seed and epoch alone.
 
     Args:
-        dataset: The dataset. An IterableDataset is read in its own order; one with `state_dict` and
-            `load_state_dict` resumes at its own position.
+        dataset: The dataset, or another sequence of samples. An IterableDataset is read in its own
+            order; one with `state_dict` and `load_state_dict` resumes at its own position.
         batch_size: The batch size of one rank.
         shuffle: Whether the order is random.
         num_workers: The number of worker processes. It does not change the batches.
@@ -82,7 +82,7 @@ def make_loader(
     sampler = EpochSampler(
         length, batch_size, shuffle, seed, drop_last, rank, world_size, shuffle_method
     )
-    return ResumableLoader(dataset, sampler, num_workers, **passed_on)
+    return ResumableLoader(cast("Dataset[Any]", dataset), sampler, num_workers, **passed_on)
 
 
 class ResumableLoader:

@@ -43,7 +43,7 @@ class LoaderPosition(Protocol):
     Attributes:
         epoch: The current epoch.
         batches_done: Batches before the one at which `begin_epoch` begins.
-        announcement: What a user must know before training; None if a resume is exact and cheap.
+        announcement: A warning before training; None if a resume is exact and cheap.
         is_shared: Whether the state is the same on all ranks and fits any number of them.
     """
 

@@ -37,7 +37,7 @@ from hookline.data.worker_pool import WorkerPool
 from hookline.errors import ConfigError
 from hookline.rng import restore_rng, rng_state
 
-# Samplers of torch that draw all indices of an epoch at once, or from a generator of their own.
+# Samplers of torch that draw all indices of an epoch at once, or from their own generator.
 DRAWS_AT_ONCE = (SubsetRandomSampler, WeightedRandomSampler, DistributedSampler)
 BATCH_STRIDE = 2**32  # more than the samples of a batch
 

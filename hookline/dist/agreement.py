@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +13,15 @@ from hookline.errors import HooklineError
 
 AGREEMENT_PERIOD_S = 1.0  # how long a request of one rank may wait
 MAX_AGREEMENT_GAP = 64  # iterations between two exchanges
+
+
+@dataclass
+class Asked:
+    """The requests of all ranks together."""
+
+    validate: bool = False
+    save: list[str | None] = field(default_factory=list)
+    stop: dict[str, Any] | None = None
 
 
 class Agreement:
@@ -25,24 +35,43 @@ class Agreement:
     def __init__(self, world: World, clock: Callable[[], float] = perf_counter) -> None:
         self._world = world
         self._clock = clock
+        self._own = Asked()  # requests of this rank alone
         self._iteration = 0  # of the last exchange
         self._time = clock()
         self._seconds_per_iteration = AGREEMENT_PERIOD_S
 
-    def exchange(self, own: Mapping[str, Any], position: list[int]) -> list[dict[str, Any]]:
-        """Return the requests of all ranks, by rank; raise if the ranks are not in step.
+    def ask_to_validate(self) -> None:
+        """Request a validation of all ranks."""
+        self._own.validate = True
+
+    def ask_to_save(self, name: str | None) -> None:
+        """Request a checkpoint of all ranks; None captures the state without a file."""
+        if name not in self._own.save:
+            self._own.save.append(name)
+
+    def ask_to_stop(self, reason: dict[str, Any]) -> None:
+        """Request the end of the run on all ranks; the first reason is kept."""
+        self._own.stop = self._own.stop or reason
+
+    def forget_work(self) -> None:
+        """Drop requests to validate and save: the iteration that made them is rolled back."""
+        self._own = Asked(stop=self._own.stop)
+
+    def exchange(self, position: list[int]) -> Asked:
+        """Return the requests of all ranks; raise if the ranks are not in step.
 
         Args:
-            own: The requests of this rank, as plain values.
             position: Epoch, batch and iteration of this rank.
         """
+        # Swap first: a signal that arrives from now on is for the next exchange.
+        own, self._own = self._own, Asked()
         done = max(1, position[-1] - self._iteration)
-        message = {**own, "at": position, "seconds": (self._clock() - self._time) / done}
-        answers = self._world.gather_text(json.dumps(message))
+        seconds = (self._clock() - self._time) / done
+        answers = self._world.gather_text(json.dumps([position, seconds, asdict(own)]))
         requests = [json.loads(answer) for answer in answers]
-        _check_in_step([each["at"] for each in requests])
-        self._seconds_per_iteration = max(each["seconds"] for each in requests)
-        return requests
+        _check_in_step([position for position, _, _ in requests])
+        self._seconds_per_iteration = max(seconds for _, seconds, _ in requests)
+        return _merge([Asked(**asked) for _, _, asked in requests])
 
     def schedule(self, iteration: int) -> int:
         """Return the iteration of the next exchange; the same on all ranks."""
@@ -62,3 +91,15 @@ def _check_in_step(positions: list[list[int]]) -> None:
     raise HooklineError(
         f"the ranks are out of step, so they got different numbers of batches: {'; '.join(places)}"
     )
+
+
+def _merge(by_rank: list[Asked]) -> Asked:
+    merged = Asked()
+    for rank, asked in enumerate(by_rank):
+        merged.validate = merged.validate or asked.validate
+        merged.save += asked.save
+        if merged.stop is None and asked.stop is not None:
+            merged.stop = asked.stop
+            if rank:
+                merged.stop["details"]["rank"] = rank
+    return merged

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any
 
 from hookline.dist.watchdog import Place, Watchdog
+from hookline.errors import Interrupted
 
 # Code from which a rank waits for the others if that is where it has left Python: collectives, the
 # backward pass (gradients are exchanged) and DDP's forward (it broadcasts buffers).
@@ -32,6 +33,22 @@ def start_watchdog(runner: Any) -> Watchdog | None:
     watchdog = Watchdog(runner.world, locate, runner.parallel.strategy.timeout)
     watchdog.start()
     return watchdog
+
+
+def find_failed_peer(watchdog: Watchdog | None, error: BaseException | None) -> str | None:
+    """Return what happened to another rank, if that is why this one fails."""
+    if watchdog is None or error is None or isinstance(error, Interrupted):
+        return None
+    return watchdog.failed_peer(error)
+
+
+def stop_watchdog(watchdog: Watchdog | None, error: BaseException | None) -> None:
+    """Stop the watchdog after cleanup. If this rank failed, report it so that others exit."""
+    if watchdog is None:
+        return
+    if error is not None and not isinstance(error, Interrupted):
+        watchdog.report_failure(error)
+    watchdog.stop()
 
 
 def make_locator(runner: Any, thread: int) -> Callable[[BaseException | None], Place]:
@@ -71,7 +88,7 @@ def _walk_stack(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
 def _activity(frames: Frames, runner: Any) -> str:
     """Describe the innermost hook with its site, or else the phase of the loop."""
     for frame, _ in frames:
-        owner = runner.sites.owner(frame.f_code)
+        owner = runner.sites.methods.owner(frame.f_code)
         if owner is not None:
             hook, site = owner
             return f", {hook} at {site}"
@@ -93,6 +110,6 @@ def _lines(frames: Frames, runner: Any) -> str:
     for frame, line in frames:
         file = frame.f_code.co_filename
         lines.append(f"{os.path.basename(file)}:{line}")
-        if file.startswith(engine) or runner.sites.owner(frame.f_code) is not None:
+        if file.startswith(engine) or runner.sites.methods.owner(frame.f_code) is not None:
             break
     return " ".join(lines)

@@ -21,7 +21,7 @@ class Parallel:
 
     Attributes:
         model: The model itself.
-        train_module: What a training step calls: the model, or its DDP wrapper.
+        train_module: The module that a training step calls: the model, or its DDP wrapper.
         mesh: The ranks that share parameters, if the model is sharded.
     """
 
@@ -36,6 +36,7 @@ class Parallel:
     ) -> None:
         self.strategy = choose_strategy(strategy, world)
         self.mesh: Any = None
+        self.save_group: Any = None  # for background writes of a sharded model
         self.model = _convert_sync_bn(model) if sync_bn and world.size > 1 else model
         self._world = world
         self._has_several_optimizers = isinstance(optimizer, Mapping)
@@ -51,6 +52,11 @@ class Parallel:
             self.mesh = shard(self.model, optimizer, device, self.strategy.options)
             self.save_group = new_save_group()
         self.train_module: nn.Module = self.model
+
+    @property
+    def wrapper(self) -> nn.Module | None:
+        """The module that training calls in place of the model, if there is one."""
+        return None if self.train_module is self.model else self.train_module
 
     @property
     def is_replicated(self) -> bool:

@@ -19,7 +19,7 @@ from hookline.dry_run.hooks import ProbeHook, ResumeCheckHook, StepTimerHook
 from hookline.dry_run.loaders import FIRST_BATCHES, count_batches, shorten_loader
 from hookline.dry_run.samples import read_samples
 from hookline.engine import BaseHook
-from hookline.engine.session import Interrupted
+from hookline.errors import Interrupted
 from hookline.hooks import CheckpointHook, EMAHook, EvalHook
 from hookline.runner import Runner
 from hookline.visual.painter import SERVICE as PAINTER_SERVICE
@@ -251,7 +251,7 @@ def _activate(hook: BaseHook) -> None:
 
 
 def _seconds_per_save(runner: Runner) -> float:
-    timing = runner.costs.seams.get("save")
+    timing = runner.sites.costs.seams.get("save")
     if timing is None or not timing.count:
         return 0.0
     return timing.total / timing.count

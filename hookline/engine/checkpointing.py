@@ -6,35 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.checkpoint import CheckpointStore, Saver, load_checkpoint, safe_name, with_shards
-from hookline.checkpoint.manifest import Entry, find
+from hookline.checkpoint import load_checkpoint, with_shards
+from hookline.checkpoint.manifest import Entry
+from hookline.checkpoint.parts import select_rank_state
+from hookline.checkpoint.queue import CheckpointQueue
 from hookline.checkpoint.resume_diff import hyperparameters
 from hookline.checkpoint.weights import load_weights
-from hookline.engine.run_state import capture, restore, select_rank_state
+from hookline.engine.run_state import capture, restore
 from hookline.errors import HooklineError
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
 
 
-class Checkpointer:
-    """Writes checkpoints and reads them: the names for the next seam, the snapshot, the store.
+class Checkpointer(CheckpointQueue):
+    """Writes checkpoints at seams and reads them: requests, capture, snapshot, store.
 
     A hook that decides when to save calls `open` when a run begins. Until then `is_open` is False
     and requests for named checkpoints are errors.
-
-    Args:
-        runner: The run.
-        directory: Of the checkpoints; the runner's work directory by default.
-        resume: A checkpoint to resume from, or `auto` for the newest one.
-        load_from: A checkpoint whose weights a new run begins with.
-        load_strict: Raise if these weights do not fit the model exactly.
-
-    Attributes:
-        excluded: Keys that are left out of the files.
-        names: Names of the next file. The first one is written, the others are links to it.
-        surplus: Files to remove once the next one is written.
-        initial_hyperparameters: Those of the optimizer, as the user gave them.
     """
 
     def __init__(
@@ -46,64 +35,29 @@ class Checkpointer:
         load_from: str | Path | None = None,
         load_strict: bool = True,
     ) -> None:
-        self.store = CheckpointStore(directory or runner.work_dir)
-        self.is_open = False
+        super().__init__(directory or runner.work_dir, runner.world)
         self.resume = resume
         self.load_from = load_from
         self.load_strict = load_strict
-        self.excluded: frozenset[str] = frozenset()
-        self.names: list[str] = []
-        self.surplus: list[str] = []
-        self.initial_hyperparameters: Any = None
+        self.initial_hyperparameters: Any = None  # of the optimizer, as the user gave them
         self._runner = runner
-        self._saver: Saver | None = None
         self._receivers: list[Callable[[dict[str, Any]], object]] = []
 
     def open(self, directory: str | Path, background: bool, excluded: Sequence[str] = ()) -> None:
         """Use a directory, and write in a background thread or not."""
-        runner = self._runner
-        self.store = CheckpointStore(directory)
-        self._saver = Saver(self.store, background, runner.requests.call_at_next_seam)
-        self.excluded = frozenset(excluded)
-        self.names = []
-        self.surplus = []
-        self.is_open = True
-        if runner.is_main:
-            self.store.prepare()
-
-    def close(self, wait: bool = True) -> None:
-        """Finish the writing, raise its error if there was one, and release the directory."""
-        self.is_open = False
-        if self._saver is None:
-            return
-        try:
-            if wait:
-                self._saver.wait()
-        finally:
-            self._saver = None
-            self.store.unlock()
-
-    def wait(self) -> None:
-        """Return when everything is on disk; raise what went wrong."""
-        if self._saver is not None:
-            self._saver.wait()
+        report_failure = self._runner.loop.requests.call_at_next_seam
+        self.open_store(directory, background, excluded, report_failure)
 
     def request(self, name: str, collective: bool = False) -> None:
         """Request a file of the state at the next seam."""
         if not self.is_open:
             raise HooklineError("no hook writes checkpoints here: register a CheckpointHook")
-        self._runner.requests.save(name, self.queue, collective)
+        self._runner.loop.requests.save(name, self.queue, collective)
 
     def request_snapshot(self, collective: bool = False) -> None:
         """Request that the state is captured at the next seam, for `before_save_checkpoint`."""
-        if self._runner.requests.accepting:
-            self._runner.requests.save(None, self.queue, collective)
-
-    def queue(self, name: str) -> None:
-        """Add a name for the checkpoint of the next seam: `last` or `best_accuracy`."""
-        file = f"{safe_name(name.removesuffix('.pth'))}.pth"
-        if file not in self.names:
-            self.names.append(file)
+        if self._runner.loop.requests.accepting:
+            self._runner.loop.requests.save(None, self.queue, collective)
 
     def pass_next_to(self, receiver: Callable[[dict[str, Any]], object]) -> None:
         """Call a function with the checkpoint of the next seam."""
@@ -128,21 +82,8 @@ class Checkpointer:
     def write(self, checkpoint: Mapping[str, Any]) -> None:
         """Hand a captured checkpoint to the background writer."""
         runner = self._runner
-        assert self._saver is not None
-        names, self.names = self.names, []
-        surplus, self.surplus = self.surplus, []
-        content = {key: value for key, value in checkpoint.items() if key not in self.excluded}
-        about: dict[str, Any] = {
-            "step": runner.iter,
-            "epoch": runner.epoch,
-            "metrics": dict(runner.metrics),
-            "surplus": surplus,
-        }
-        if runner.parallel.mesh is not None:
-            group = runner.parallel.save_group
-            self._saver.save_shards(content, names, runner.world, group, **about)
-        elif runner.is_main:
-            self._saver.save(content, names, **about)
+        about = {"step": runner.iter, "epoch": runner.epoch, "metrics": dict(runner.metrics)}
+        self.write_queued(checkpoint, runner.parallel.save_group, **about)
 
     def remember_hyperparameters(self) -> None:
         """Keep the optimizer's hyperparameters before hooks or a checkpoint change them."""
@@ -171,7 +112,7 @@ class Checkpointer:
     def resume_from(self, checkpoint: dict[str, Any]) -> None:
         """Put the run where a checkpoint was taken; the next epoch, or its rest, follows."""
         runner = self._runner
-        checkpoint = select_rank_state(runner, checkpoint)
+        checkpoint = select_rank_state(checkpoint, runner.world, runner.seed)
         restore(runner, checkpoint)
         runner.loop.mark_resumed(checkpoint)
         self.pass_to_hooks(checkpoint)
@@ -187,17 +128,6 @@ class Checkpointer:
         self._runner.checkpoint = checkpoint
         self._runner.call_hook("after_load_checkpoint")
         self._runner.checkpoint = None
-
-    def find_newest(self) -> Entry | None:
-        """Return the newest intact checkpoint; rank 0 chooses for all. None if there is none."""
-        world = self._runner.world
-        if world.is_main and self.is_open:
-            self.store.adopt()
-        found = self.store.latest() if world.is_main else None
-        name = world.broadcast_str("" if found is None else found.name)
-        if name and found is None:
-            found = find(name, self.store.entries())
-        return found
 
     def load_entry(self, entry: Entry) -> dict[str, Any]:
         """Load a checkpoint of the store."""

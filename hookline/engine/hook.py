@@ -2,55 +2,22 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
-import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hookline.engine.sites import SITE_NAMES, SiteMethods
 from hookline.hook_registry import HookRegistry
-from hookline.intervals import is_due
-from hookline.priority import Priority
+from hookline.intervals import IntervalMethods
+from hookline.priority import Priority, PriorityLike
+from hookline.state_fields import annotate_defaults, collect_fields, restore_fields
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
 
-T = TypeVar("T")
-
-
-@overload
-def state(default: T) -> T: ...
-
-
-@overload
-def state(*, default_factory: Callable[[], T]) -> T: ...
-
-
-def state(default: Any = dataclasses.MISSING, *, default_factory: Any = dataclasses.MISSING) -> Any:
-    """Declare a dataclass field that is saved in the checkpoint and restored on resume.
-
-    It is not a parameter of the hook.
-
-    Args:
-        default: The first value; each hook gets its own copy of a list, dict or set.
-        default_factory: Makes the first value, in place of `default`.
-    """
-    if isinstance(default, (list, dict, set)):
-        template = default
-        default = dataclasses.MISSING
-        default_factory = lambda: copy.deepcopy(template)  # noqa: E731
-    return dataclasses.field(
-        default=default,
-        default_factory=default_factory,
-        init=False,
-        repr=False,
-        metadata={"state": True},
-    )
-
 
 @dataclasses.dataclass(kw_only=True, init=False, repr=False, eq=False)
-class BaseHook(SiteMethods):
+class BaseHook(SiteMethods, IntervalMethods):
     """Behavior that is added to a run, in methods named after sites.
 
     Most hooks are dataclasses: their fields are their parameters, and `state(...)` fields survive a
@@ -65,7 +32,7 @@ class BaseHook(SiteMethods):
     """
 
     name: str = ""
-    priority: int | str | Priority = Priority.NORMAL
+    priority: PriorityLike = Priority.NORMAL
     frequency: int = 1
 
     ranks: ClassVar[str] = "all"  # where it runs in a distributed job: all, main or collective
@@ -77,30 +44,16 @@ class BaseHook(SiteMethods):
     _disabled_sites: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(
-        self,
-        *,
-        name: str | None = None,
-        priority: int | str | Priority | None = None,
-        frequency: int | None = None,
+        self, *, name: str = "", priority: PriorityLike | None = None, frequency: int | None = None
     ) -> None:
-        given = {"name": name, "priority": priority, "frequency": frequency}
+        given = {"name": name or None, "priority": priority, "frequency": frequency}
         for key, value in given.items():
             if value is not None:
                 setattr(self, key, value)
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Let a dataclass use a class attribute such as `priority = "LOW"` as its default.
-
-        `@dataclass` only looks at annotated attributes, so the annotation is added here.
-        """
         super().__init_subclass__(**options)
-        own = inspect.get_annotations(cls)
-        for name in HookRegistry.COMMON:
-            if name in vars(cls) and name not in own:
-                if dataclasses.KW_ONLY not in own.values():
-                    own["_"] = dataclasses.KW_ONLY
-                own[name] = BaseHook.__annotations__[name]
-        cls.__annotations__ = own
+        annotate_defaults(cls, BaseHook, HookRegistry.COMMON)  # `priority = "LOW"` in a dataclass
 
     @property
     def runner(self) -> BaseRunner:
@@ -110,38 +63,6 @@ class BaseHook(SiteMethods):
     @runner.setter
     def runner(self, runner: BaseRunner | None) -> None:
         self._runner = runner  # type: ignore[misc]
-
-    # These are for `after_*` sites, where the current iteration or epoch is not counted yet.
-
-    def every_n_epochs(self, runner: BaseRunner, n: int, start: int = 0) -> bool:
-        """Return whether every n-th epoch, counted from `start`, is ending."""
-        return is_due(runner.epoch + 1, n, start)
-
-    def every_n_iters(self, runner: BaseRunner, n: int, start: int = 0) -> bool:
-        """Return whether every n-th iteration, counted from `start`, is ending."""
-        return is_due(runner.iter + 1, n, start)
-
-    every_n_train_iters = every_n_iters
-
-    def every_n_inner_iters(self, runner: BaseRunner, n: int) -> bool:
-        """Return whether every n-th iteration of its epoch is ending."""
-        return is_due(runner.batch_idx + 1, n)
-
-    def end_of_epoch(self, runner: BaseRunner) -> bool:
-        """Return whether the epoch's last iteration is ending, if its length is known."""
-        return runner.epoch_length is not None and runner.inner_iter + 1 == runner.epoch_length
-
-    def is_last_epoch(self, runner: BaseRunner) -> bool:
-        """Return whether the last epoch is ending."""
-        return runner.max_epochs is not None and runner.epoch + 1 >= runner.max_epochs
-
-    is_last_train_epoch = is_last_epoch
-
-    def is_last_iter(self, runner: BaseRunner) -> bool:
-        """Return whether the last iteration is ending."""
-        return runner.max_iters is not None and runner.iter + 1 >= runner.max_iters
-
-    is_last_train_iter = is_last_iter
 
     def should_trigger(self, step: int) -> bool:
         """Return whether the hook runs at a step (or epoch, see `frequency`)."""
@@ -173,18 +94,11 @@ class BaseHook(SiteMethods):
 
     def state_dict(self) -> dict[str, Any]:
         """Return the values of the `state(...)` fields."""
-        return {field.name: getattr(self, field.name) for field in _state_fields(self)}
+        return collect_fields(self)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the values that `state_dict` returned."""
-        for field in _state_fields(self):
-            if field.name in state:
-                # A copy: the hook may change its value, and the checkpoint must not change.
-                setattr(self, field.name, copy.deepcopy(state[field.name]))
-
-
-def _state_fields(hook: BaseHook) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(hook) if field.metadata.get("state")]
+        restore_fields(self, state)
 
 
 HOOKS = HookRegistry("hook", BaseHook, home="hookline.hooks")

@@ -12,11 +12,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from hookline.batches import move_each
+from hookline.checkpoint.parts import restore_hooks
+from hookline.counters import complete_length, describe_position
 from hookline.data.position import DataPosition
-from hookline.engine.requests import StopReason
-from hookline.engine.run_state import restore_hooks
-from hookline.errors import HooklineError
+from hookline.engine.requests import Requests
+from hookline.preflight import empty_loader_error
 from hookline.rng import restore_rng
+from hookline.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -34,24 +36,18 @@ class After(Enum):
 
 
 class Loop:
-    """Counts iterations and epochs, calls the sites around them, and settles requests at seams.
-
-    Attributes:
-        iter_limit: The length of the run in iterations; None if it is given in epochs.
-        phase: What the loop is doing now, for messages about errors and hangs.
-        data: The position in the training data.
-        data_time: Seconds that the loop waited for the current batch.
-        skipped_batches: Batches that are not trained on, as (epoch, index).
-        owns_data: Whether the loop reads the data itself; else a rollback cannot go back in it.
-    """
+    """Counts iterations and epochs, calls the sites around them, and settles requests at seams."""
 
     def __init__(self, runner: BaseRunner, iter_limit: int | None = None) -> None:
-        self.iter_limit = iter_limit
-        self.phase = ""
+        self.iter_limit = iter_limit  # the length in iterations; None if it is given in epochs
+        self.is_running = False  # whether `train`, `validate` or `test` is in progress
+        self.phase = ""  # the current activity, for messages about errors and hangs
+        self.accumulating = False  # whether gradients of several iterations are being added up
+        self.requests = Requests(runner.world)
         self.data = DataPosition()
-        self.data_time = 0.0
-        self.skipped_batches: set[tuple[int, int]] = set()
-        self.owns_data = True
+        self.data_time = 0.0  # seconds that the loop waited for the current batch
+        self.skipped_batches: set[tuple[int, int]] = set()  # not trained on: (epoch, index)
+        self.owns_data = True  # False if someone else reads it: a rollback cannot go back in it
         self._runner = runner
         self._awaited_since = 0.0
         self._batches: Iterator[Any] = iter(())
@@ -84,9 +80,9 @@ class Loop:
     def begin(self) -> None:
         """Settle the requests of `before_train` hooks. Call it before the first epoch."""
         runner = self._runner
-        runner.costs.begin_training(runner.iter)
-        if self.resuming and runner.iter >= runner.requests.due_at:
-            runner.requests.settle_on_resume(runner)
+        runner.sites.costs.begin_training(runner.iter)
+        if self.resuming and runner.iter >= self.requests.due_at:
+            self.requests.settle_on_resume(runner)
         else:
             self.settle_if_due()
 
@@ -98,16 +94,14 @@ class Loop:
     def begin_epoch(self, open_data: Callable[[], object] | None = None) -> None:
         """Call the sites before an epoch, or before the rest of one after a resume.
 
-        Args:
-            open_data: Begins to read the epoch's data. Random numbers are restored after it if the
-                run was resumed inside the epoch.
+        Inside an epoch, random numbers are restored after `open_data` has begun to read its data.
         """
         runner = self._runner
         is_inside = runner.inner_iter > 0
         if not is_inside:
             self.reapply_state()
-        runner.call_site("before_epoch")
-        runner.call_site("before_train_epoch")
+        self.call_site("before_epoch")
+        self.call_site("before_train_epoch")
         if open_data is not None:
             open_data()
         if is_inside:
@@ -115,11 +109,16 @@ class Loop:
         if not self.owns_data:
             self.await_batch()
 
+    def call_site(self, site: str) -> None:
+        """Call the hooks of a site that lies around epochs."""
+        for call in self._runner.sites.calls(site):
+            call(self._runner)
+
     def await_batch(self) -> None:
         """Begin the time in which the loop waits for a batch."""
         runner = self._runner
-        if runner.iter >= runner.costs.due:
-            runner.costs.begin_sample(runner)
+        if runner.iter >= runner.sites.costs.due:
+            runner.sites.costs.begin_sample(runner)
         self.phase = "data"
         self._awaited_since = perf_counter()
 
@@ -135,11 +134,7 @@ class Loop:
         self.phase = "forward"
 
     def end_iteration(self, is_last: bool = False) -> After:
-        """Call `after_train_iter`, count the iteration, and settle requests.
-
-        Args:
-            is_last: Whether this was the epoch's last iteration, for a loop without a length.
-        """
+        """Call `after_train_iter`, count the iteration, settle requests; `is_last` ends the epoch."""
         runner = self._runner
         self.phase = "after_train_iter"
         for call in runner.sites.after_train_iter:
@@ -149,7 +144,7 @@ class Loop:
         self.phase = ""
         is_last = is_last or (self.owns_data and runner.iter == self.iter_limit)
         after = After.END_OF_EPOCH if is_last else After.NEXT_ITERATION
-        if runner.iter >= runner.requests.due_at:
+        if runner.iter >= self.requests.due_at:
             after = self._handle_requests(is_last)
         if not self.owns_data and after is After.NEXT_ITERATION:
             self.await_batch()
@@ -159,14 +154,11 @@ class Loop:
         """Call `after_train_epoch`, before the validation."""
         runner = self._runner
         self.phase = ""
-        runner.costs.discard_sample()  # of an iteration that did not begin
+        runner.sites.costs.discard_sample()  # of an iteration that did not begin
         if self.owns_data and runner.inner_iter == 0:
-            kind = type(runner.train_loader).__name__
-            raise HooklineError(
-                f"train_loader ({kind}) gave no batches in epoch {runner.epoch + 1}: it is empty"
-            )
-        runner.call_site("after_train_epoch")
-        runner.requests.mark_epoch_end()
+            raise empty_loader_error(runner.train_loader, runner.epoch)
+        self.call_site("after_train_epoch")
+        self.requests.mark_epoch_end()
 
     def end_epoch(self) -> None:
         """Do everything from the epoch's last batch to the seam after it."""
@@ -177,9 +169,9 @@ class Loop:
     def end_whole_epoch(self) -> None:
         """Validate if requested, call `after_epoch`, and count the epoch."""
         runner = self._runner
-        runner.requests.handle_validation(runner)
-        runner.call_site("after_epoch")
-        runner.requests.handle_validation(runner)
+        self.requests.handle_validation(runner)
+        self.call_site("after_epoch")
+        self.requests.handle_validation(runner)
         is_cut_short = runner.iter == self.iter_limit and runner.inner_iter != runner.epoch_length
         if not is_cut_short:  # else a longer run continues inside the epoch
             runner.epoch += 1
@@ -196,23 +188,11 @@ class Loop:
 
     def natural_end(self) -> StopReason:
         """Return the reason of a run that reached its length."""
-        name = "max_epochs" if self.iter_limit is None else "max_iters"
-        limit = self._runner.max_epochs if self.iter_limit is None else self.iter_limit
-        return StopReason(f"reached {name}={limit}", details={name: limit})
+        return StopReason.at_length(self._runner.max_epochs, self.iter_limit)
 
     def update_length(self) -> None:
-        """Compute the length in iterations from that in epochs, or the other way round.
-
-        A run resumed with another batch size is ahead of its position by some iterations.
-        """
-        runner = self._runner
-        if not runner.epoch_length:
-            return
-        ahead = runner.iter - runner.epoch * runner.epoch_length - runner.inner_iter
-        if self.iter_limit is not None:
-            runner.max_epochs = -(-(self.iter_limit - ahead) // runner.epoch_length)
-        elif runner.max_epochs is not None:
-            runner.max_iters = runner.max_epochs * runner.epoch_length + ahead
+        """Compute the length in iterations from that in epochs, or the other way round."""
+        complete_length(self._runner, self.iter_limit)
 
     def mark_resumed(self, checkpoint: dict[str, Any]) -> None:
         """Have `reapply_state` restore random numbers and hooks' state before the first batch."""
@@ -222,19 +202,13 @@ class Loop:
         """Restore random numbers and hooks' state once more: sites since the load may change them."""
         if self._resumed_from is not None:
             checkpoint, self._resumed_from = self._resumed_from, None
-            restore_hooks(self._runner, checkpoint)
+            restore_hooks(self._runner.hooks, checkpoint)
             if "rng" in checkpoint:
                 restore_rng(checkpoint["rng"])
 
     def position(self) -> str:
         """Return where the run is: `epoch 2, iteration 41`, or `epoch 2, after iteration 40`."""
-        runner = self._runner
-        if self.phase in IN_ITERATION:
-            return f"epoch {runner.epoch + 1}, iteration {runner.iter + 1}"
-        if not runner.iter:
-            return ""
-        epoch = f"epoch {runner.epoch + 1}, " if runner.inner_iter else ""
-        return f"{epoch}after iteration {runner.iter}"
+        return describe_position(self._runner, self.phase in IN_ITERATION)
 
     def _open_data(self) -> None:
         """Begin reading the batches that this epoch still has."""
@@ -258,7 +232,7 @@ class Loop:
             batch = next(self._batches, END)
         if batch is END:
             self.phase = ""
-            runner.costs.discard_sample()
+            runner.sites.costs.discard_sample()
         return batch
 
     def _handle_requests(self, is_last: bool) -> After:
@@ -266,14 +240,14 @@ class Loop:
             return After.LEAVE_EPOCH
         if is_last or self._runner.inner_iter == self._runner.epoch_length:
             return After.END_OF_EPOCH  # the iteration's seam and the epoch's are one
-        self._runner.requests.settle(self._runner)
+        self.requests.settle(self._runner)
         return After.NEXT_ITERATION if self._runner.stop_reason is None else After.LEAVE_EPOCH
 
     def _roll_back(self) -> bool:
         """Roll back if requested; in someone else's loop the counters follow that loop."""
         runner = self._runner
         counters = runner.epoch, runner.inner_iter, runner.iter
-        if not runner.requests.handle_rollback():
+        if not self.requests.handle_rollback():
             return False
         if not self.owns_data:
             runner.epoch, runner.inner_iter, runner.iter = counters
@@ -282,5 +256,5 @@ class Loop:
 
     def settle_if_due(self) -> None:
         """Settle requests if there are any."""
-        if self._runner.iter >= self._runner.requests.due_at:
-            self._runner.requests.settle(self._runner)
+        if self._runner.iter >= self.requests.due_at:
+            self.requests.settle(self._runner)

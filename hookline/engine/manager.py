@@ -6,19 +6,19 @@ override it. The loop only iterates over these tuples.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
-from types import CodeType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, Literal
 
-from hookline.arguments import ARGUMENTS, Call, bind
+from hookline.arguments import Call, bind, get_argument, set_arguments
 from hookline.engine.hook import HOOKS, BaseHook
-from hookline.engine.hook_checks import validate_hook
-from hookline.engine.sites import PER_EPOCH, PER_ITERATION, SITE_NAMES
+from hookline.engine.sites import OWNED, PER_EPOCH, PER_ITERATION, SITE_NAMES
 from hookline.errors import ConfigError, RegistrationError, suggest
+from hookline.hook_checks import check_hook, check_owner, unique_name
 from hookline.hook_registry import hook_type_error
-from hookline.priority import Priority, get_priority
+from hookline.priority import PriorityLike, describe_order, get_priority
 from hookline.profiling.hook_costs import HOT_SITES, HookCosts
+from hookline.tracebacks import HookMethods
 
 Order = Literal["nested", "flat"]
 HookOrConfig = BaseHook | Mapping[str, Any]
@@ -29,16 +29,17 @@ LocateError = Callable[[object, ConfigError], ConfigError]
 class Sites:
     """The callables of each site: `for call in sites.after_train_iter: call(runner)`."""
 
-    def __init__(self, order: Order = "nested") -> None:
+    def __init__(self, order: Order = "nested", locate_error: LocateError | None = None) -> None:
         if order not in ("nested", "flat"):
             raise ValueError(f"hook_order must be 'nested' or 'flat', got {order!r}")
         self.order: Order = order
         self.hooks: dict[str, list[BaseHook]] = {}  # who runs at each site, in order
+        self.methods = HookMethods()
         self.services = SimpleNamespace()
         self.costs = HookCosts(self._select)
+        self._locate_error = locate_error
         self._plain: dict[str, tuple[Call, ...]] = {}
         self._timed: dict[str, tuple[Call, ...]] = {}
-        self._methods: dict[CodeType, tuple[list[str], str]] = {}
 
     def __getattr__(self, site: str) -> tuple[Call, ...]:
         # Only for names that `compile` has not set: a site that no registered hook declares.
@@ -51,13 +52,6 @@ class Sites:
         calls: tuple[Call, ...] = getattr(self, site)
         return calls
 
-    def owner(self, code: CodeType) -> tuple[str, str] | None:
-        """Return the hook and the site that a method's code belongs to; `A or B` for twins."""
-        if code not in self._methods:
-            return None
-        names, site = self._methods[code]
-        return " or ".join(names), site
-
     def compile(self, hooks: list[BaseHook], is_main: bool) -> None:
         """Build the tuples of all sites from hooks in their order of registration."""
         inward = sorted(hooks, key=lambda hook: get_priority(hook.priority))
@@ -65,7 +59,7 @@ class Sites:
         services = vars(self.services)
         extra = [site for hook in hooks for site in hook.extra_sites]
         self.hooks = {}
-        self._methods = {}
+        self.methods.clear()
         for site in dict.fromkeys((*SITE_NAMES, *extra)):
             self.hooks[site] = []
             plain = []
@@ -75,7 +69,7 @@ class Sites:
                 if method is None or (hook.ranks == "main" and not is_main):
                     continue
                 self.hooks[site].append(hook)
-                self._note_method(method, hook, site)
+                self.methods.add(method, hook.name, site)
                 label = f"{hook.name}.{method.__name__}"
                 plain.append(_gate(hook, site, bind(method, label, services)))
                 timed.append(self.costs.timed(plain[-1], hook.name, site))
@@ -86,37 +80,31 @@ class Sites:
                 setattr(self, site, tuple(timed))
         self._select(timed=False)
 
+    def locate_error(self, part: object, error: Exception) -> Exception:
+        """Return the ConfigError of a hook or metric with its location in the config, if any."""
+        if self._locate_error is None or not isinstance(error, ConfigError):
+            return error
+        return self._locate_error(part, error)
+
     def _select(self, timed: bool) -> None:
         """Give the loop the timed callables of an iteration's sites, or the plain ones."""
         vars(self).update(self._timed if timed else self._plain)
-
-    def _note_method(self, method: Callable[..., Any], hook: BaseHook, site: str) -> None:
-        """Remember whose method this is, so that a traceback can name the hook and its site."""
-        function = inspect.unwrap(getattr(method, "__func__", method))
-        if inspect.isfunction(function):
-            names, _ = self._methods.setdefault(function.__code__, ([], site))
-            names.append(hook.name)
 
 
 class HookManager:
     """Keeps hooks and services, and compiles them into the callables of each site."""
 
     is_main = True  # in a distributed job, whether this process writes files
-    _locate_error: LocateError | None = None
 
-    def __init__(self, hook_order: Order = "nested") -> None:
+    def __init__(self, order: Order = "nested", locate_error: LocateError | None = None) -> None:
         self.hooks: list[BaseHook] = []  # in order of registration
-        self.sites = Sites(hook_order)
+        self.sites = Sites(order, locate_error)
         self._compile()
 
-    def register_hook(
-        self, hook: HookOrConfig, priority: int | str | Priority | None = None
-    ) -> BaseHook:
+    def register_hook(self, hook: HookOrConfig, priority: PriorityLike | None = None) -> BaseHook:
         """Add a hook, a config `{type: …}`, or a callback of another framework.
 
-        Args:
-            hook: The hook, or its config.
-            priority: Wins over the config's priority and the class's.
+        A priority given here wins over the config's, which wins over the class's.
         """
         if isinstance(hook, str):
             raise hook_type_error(hook)
@@ -124,11 +112,13 @@ class HookManager:
         if any(built is known for known in self.hooks):
             raise RegistrationError(f"{built.name} is already registered", component=built.name)
         former = built.name, built.priority
-        built.name = self._unique_name(built)
+        built.name = unique_name(built, [other.name for other in self.hooks])
         if priority is not None:
             built.priority = priority
         try:
-            validate_hook(built, self.hooks, vars(self.sites.services))
+            check_hook(built, SITE_NAMES, vars(self.sites.services))
+            for site in OWNED:
+                check_owner(built, self.hooks, site)
         except (TypeError, ValueError):
             built.name, built.priority = former
             raise
@@ -144,13 +134,13 @@ class HookManager:
 
     def unregister_hook(self, name: str) -> BaseHook:
         """Remove a hook and return it."""
-        hook = self.hook(name)
+        hook: BaseHook = self.hook(name)
         self.hooks = [other for other in self.hooks if other is not hook]
         hook.runner = None  # type: ignore[assignment]
         self._compile()
         return hook
 
-    def hook(self, name: str) -> BaseHook:
+    def hook(self, name: str) -> Any:
         """Return the hook of a name."""
         for hook in self.hooks:
             if hook.name == name:
@@ -159,12 +149,7 @@ class HookManager:
 
     def get_hooks_info(self) -> str:
         """Return, as text, the hooks of each site in the order in which they run."""
-        blocks = []
-        for site, hooks in self.sites.hooks.items():
-            if hooks:
-                rows = [f"  ({_priority_label(hook):<16}) {hook.name}" for hook in hooks]
-                blocks.append("\n".join([f"{site}:", *rows]))
-        return "\n".join(blocks)
+        return describe_order(self.sites.hooks)
 
     def register_service(self, name: str, service: Any) -> None:
         """Make an object available to hooks, as an argument and by `get_service(name)`."""
@@ -175,50 +160,13 @@ class HookManager:
 
     def get_service(self, name: str) -> Any:
         """Return a service, or one of the arguments of hook methods; None if there is none."""
-        services = vars(self.sites.services)
-        if name in services:
-            return services[name]
-        if name not in ARGUMENTS:
-            return None
-        attribute = ARGUMENTS[name]
-        return getattr(self, attribute) if attribute else self
+        return get_argument(self, vars(self.sites.services), name)
 
     def call_hook(self, site: str, **values: Any) -> None:
         """Call the hooks of a site, after setting values such as `batch_idx` on the runner."""
-        self.set_arguments(site, values)
-        self.call_site(site)
-
-    def call_site(self, site: str) -> None:
-        """Call the hooks of a site, as the loop does it: `call_hook` is for users."""
+        set_arguments(self, site, values)
         for call in self.sites.calls(site):
             call(self)
-
-    def set_arguments(self, site: str, values: Mapping[str, Any]) -> None:
-        """Set values that hook methods get as arguments."""
-        for name, value in values.items():
-            if not ARGUMENTS.get(name):
-                message = f"call_hook({site!r}): unknown value {name!r}"
-                raise ValueError(f"{message}{suggest(name, ARGUMENTS)}")
-            setattr(self, ARGUMENTS[name], value)
-
-    def locate_error(self, part: object, error: Exception) -> Exception:
-        """Return a part's ConfigError with its location in the config, if there is one."""
-        if self._locate_error is None or not isinstance(error, ConfigError):
-            return error
-        return self._locate_error(part, error)
-
-    def _unique_name(self, hook: BaseHook) -> str:
-        taken = {other.name for other in self.hooks}
-        if hook.name and hook.name in taken and hook.name != type(hook).__name__:
-            message = "a hook of this name is already registered; names are unique in a runner"
-            raise RegistrationError(message, component=hook.name, parameter="name")
-        base = hook.name or type(hook).__name__
-        name = base
-        number = 1
-        while name in taken:
-            number += 1
-            name = f"{base}_{number}"
-        return name
 
     def _compile(self) -> None:
         self.sites.compile(self.hooks, self.is_main)
@@ -235,9 +183,3 @@ def _gate(hook: BaseHook, site: str, call: Call) -> Call:
     if per_iteration:
         return lambda runner: call(runner) if should_trigger(runner.iter) else None
     return lambda runner: call(runner) if should_trigger(runner.epoch) else None
-
-
-def _priority_label(hook: BaseHook) -> str:
-    value = get_priority(hook.priority)
-    name = next((priority.name for priority in Priority if priority == value), "")
-    return f"{name} {value}".strip()

@@ -6,11 +6,12 @@ hooks of a site have run, so their order cannot corrupt a checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from hookline.dist.agreement import Agreement
+from hookline.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from hookline.dist import World
@@ -18,24 +19,6 @@ if TYPE_CHECKING:
 
 NEVER = 2**63
 AT_ONCE = 0
-
-
-@dataclass(frozen=True)
-class StopReason:
-    """Why a run ended. Prints as its message.
-
-    Args:
-        message: The reason in words.
-        hook: The hook that requested the stop; empty if the run reached its length or got a signal.
-        details: The figures behind the reason, such as the metric and the patience.
-    """
-
-    message: str
-    hook: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        return f"{self.hook}: {self.message}" if self.hook else self.message
 
 
 class Requests:
@@ -58,41 +41,35 @@ class Requests:
         self._stop: StopReason | None = None
         self._rollback: Callable[[], object] | None = None
         self._calls: list[Callable[[], object]] = []
-        self._local: dict[str, Any] = {}  # requests of this rank alone
 
     def validate(self, collective: bool = False) -> None:
         """Request a validation."""
-        if self._is_for_all(collective):
-            self._validate = True
-            self.due_at = AT_ONCE
-        else:
-            self._local["validate"] = True
+        if self._agreement is not None and not collective:
+            self._agreement.ask_to_validate()
+            return
+        self._validate = True
+        self.due_at = AT_ONCE
 
     def save(self, name: str | None, queue: Callable[[str], object], collective: bool) -> None:
         """Request a checkpoint; `queue` takes its name, None captures the state without a file."""
-        if self._is_for_all(collective):
-            if name is not None:
-                queue(name)
-            self._save = True
-            self.due_at = AT_ONCE
-        else:
-            names = self._local.setdefault("save", [])
-            if name not in names:
-                names.append(name)
+        if self._agreement is not None and not collective:
+            self._agreement.ask_to_save(name)
+            return
+        if name is not None:
+            queue(name)
+        self._save = True
+        self.due_at = AT_ONCE
 
     def stop(self, reason: StopReason, collective: bool = False) -> None:
         """Request the end of the run; the first reason is kept."""
-        if self._is_for_all(collective):
-            self._stop = self._stop or reason
-            self.due_at = AT_ONCE
-        else:
-            self._local.setdefault("stop", asdict(reason))
+        if self._agreement is not None and not collective:
+            self._agreement.ask_to_stop(asdict(reason))
+            return
+        self._stop = self._stop or reason
+        self.due_at = AT_ONCE
 
     def roll_back(self, restore: Callable[[], object]) -> None:
-        """Request that `restore` puts the run back to an earlier state after this iteration.
-
-        All ranks must request it in the same iteration.
-        """
+        """Request that `restore` puts the run back after this iteration; all ranks must do it."""
         self._rollback = self._rollback or restore
         self.due_at = AT_ONCE
 
@@ -109,8 +86,8 @@ class Requests:
         restore, self._rollback = self._rollback, None
         self._validate = False
         self._save = False
-        for name in ("validate", "save"):
-            self._local.pop(name, None)
+        if self._agreement is not None:
+            self._agreement.forget_work()
         is_waiting = self._stop or self._calls or self._agreement is not None
         self.due_at = AT_ONCE if is_waiting else NEVER
         restore()
@@ -127,7 +104,7 @@ class Requests:
             return
         self._validate = False
         if runner.val_loader is not None:
-            with runner.costs.time_seam("validate"):
+            with runner.sites.costs.time_seam("validate"):
                 runner.evaluation.run(runner, "val")
 
     def settle(self, runner: BaseRunner) -> None:
@@ -139,12 +116,12 @@ class Requests:
         if self._validate:
             self.handle_validation(runner)
             self._exchange(runner)
-        if self._save and runner.accumulating:
+        if self._save and runner.loop.accumulating:
             self.due_at = AT_ONCE  # half a gradient cannot be saved: wait for the optimizer step
         else:
             if self._save:
                 self._save = False
-                with runner.costs.time_seam("save"):
+                with runner.sites.costs.time_seam("save"):
                     runner.checkpointer.save()
             if self._stop is not None:
                 runner.stop_reason, self._stop = self._stop, None
@@ -171,24 +148,15 @@ class Requests:
         if self._agreement is not None:
             self.due_at = min(self.due_at, runner.iter + 1)
 
-    def _is_for_all(self, collective: bool) -> bool:
-        return collective or self._agreement is None
-
     def _exchange(self, runner: BaseRunner) -> None:
-        """Make what one rank requested a request of all ranks."""
+        """Make requests of one rank requests of all ranks."""
         if self._agreement is None:
             return
-        # Swap first: a signal that arrives from now on is for the next exchange.
-        own, self._local = self._local, {}
-        own["save"] = own.get("save", [])
-        position = [runner.epoch, runner.inner_iter, runner.iter]
-        for rank, asked in enumerate(self._agreement.exchange(own, position)):
-            self._validate = self._validate or asked.get("validate", False)
-            for name in asked["save"]:
-                self._save = True
-                if name is not None:
-                    runner.checkpointer.queue(name)
-            if self._stop is None and "stop" in asked:
-                reason = asked["stop"]
-                details = {**reason["details"], "rank": rank} if rank else reason["details"]
-                self._stop = StopReason(reason["message"], reason["hook"], details)
+        asked = self._agreement.exchange([runner.epoch, runner.inner_iter, runner.iter])
+        self._validate = self._validate or asked.validate
+        for name in asked.save:
+            self._save = True
+            if name is not None:
+                runner.checkpointer.queue(name)
+        if asked.stop is not None:
+            self._stop = self._stop or StopReason(**asked.stop)

@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from hookline.checkpoint.parts import (
-    as_tensor,
-    collect_states,
-    load_states,
-    pack,
-    unpack,
-    versions,
-)
+from hookline.checkpoint import parts
 from hookline.checkpoint.resume_diff import apply_and_log_changes
 from hookline.checkpoint.weights import load_weights
-from hookline.rng import rng_state, seed_everything
+from hookline.counters import get_counters, set_counters
+from hookline.rng import rng_state
 from hookline.secrets import mask_secrets
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
 
-COUNTERS = ("epoch", "iter", "inner_iter", "optimizer_steps")
-
 
 def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
     """Return the state of a run. Its tensors are the live ones: copy them before training continues.
 
-    Args:
-        runner: The run.
-        all_ranks: Include the random numbers, events and loader position of every rank; all of
-            them must call this.
+    With `all_ranks` it has random numbers, events and data positions of all; all must call this.
     """
     checkpoint: dict[str, Any] = {
         "meta": {
-            **{name: getattr(runner, name) for name in COUNTERS},
+            **get_counters(runner),
             "time": time.time(),
-            "versions": versions(),
+            "versions": parts.versions(),
             "config": mask_secrets(runner.config),
             "world_size": runner.world.size,
             "seed": runner.seed,
@@ -52,9 +40,9 @@ def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
         "events": runner.events.state_dict(),
     }
     if runner.optimizer is not None:
-        checkpoint["optimizer"] = collect_states(runner.optimizer)
+        checkpoint["optimizer"] = parts.collect_states(runner.optimizer)
     if runner.scheduler is not None:
-        checkpoint["scheduler"] = collect_states(runner.scheduler)
+        checkpoint["scheduler"] = parts.collect_states(runner.scheduler)
     data = runner.loop.data
     loader = data.state(runner.train_loader, runner.inner_iter)
     if loader is not None:
@@ -63,23 +51,8 @@ def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
         own = {"rng": checkpoint["rng"], "events": checkpoint["events"]}
         if loader is not None and not data.of(runner.train_loader).is_shared:
             own["loader"] = loader
-        checkpoint["by_rank"] = [as_tensor(state) for state in runner.world.gather(pack(own))]
+        checkpoint["by_rank"] = parts.gather_states(runner.world, own)
     return checkpoint
-
-
-def select_rank_state(runner: BaseRunner, checkpoint: dict[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint with this rank's random numbers, events and data position.
-
-    A rank that did not exist when the checkpoint was written gets new random numbers.
-    """
-    rank = runner.world.rank
-    states = checkpoint.get("by_rank", [])
-    if rank == 0:
-        return checkpoint
-    if rank < len(states):
-        return {**checkpoint, **unpack(states[rank])}
-    seed_everything((runner.seed or 0) + 1_000_003 * rank + checkpoint["meta"]["iter"])
-    return {**checkpoint, "rng": rng_state()}
 
 
 def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
@@ -93,23 +66,16 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     for name in ("optimizer", "scheduler"):
         target = getattr(runner, name)
         if target is not None and name in checkpoint:
-            load_states(target, checkpoint[name])
+            parts.load_states(target, checkpoint[name])
     now = runner.checkpointer.initial_hyperparameters
     apply_and_log_changes(meta, runner.optimizer, now, runner.config, runner.logger)
-    for name in COUNTERS:
-        setattr(runner, name, meta.get(name, 0))
+    set_counters(runner, meta)
     _restore_position(runner, checkpoint.get("loader"), meta.get("world_size"))
     runner.metrics.update(meta.get("metrics", {}))
     runner.best.load_state_dict(meta.get("best", {}))
     runner.events.load_state_dict(checkpoint.get("events", {}))
-    restore_hooks(runner, checkpoint)
-    known = {hook.name for hook in runner.hooks}
-    unknown = [name for name in checkpoint.get("hooks", {}) if name not in known]
-    if unknown:
-        names = ", ".join(unknown)
-        runner.logger.warning(
-            "the checkpoint has state of hooks that are not registered: %s", names
-        )
+    parts.restore_hooks(runner.hooks, checkpoint)
+    parts.warn_about_unknown_hooks(runner.hooks, checkpoint, runner.logger)
 
 
 def _restore_position(runner: BaseRunner, state: Any, world_size: int | None) -> None:
@@ -125,35 +91,3 @@ def _restore_position(runner: BaseRunner, state: Any, world_size: int | None) ->
             type(loader).__name__, data.batches_to_reread,
         )  # fmt: skip
     runner.loop.update_length()
-
-
-def restore_hooks(runner: Any, checkpoint: Mapping[str, Any]) -> None:
-    """Give each hook its state from a checkpoint."""
-    states = checkpoint.get("hooks", {})
-    for hook in runner.hooks:
-        if hook.name in states:
-            hook.load_state_dict(states[hook.name])
-
-
-@contextmanager
-def counters_from(runner: BaseRunner, checkpoint: Mapping[str, Any] | None) -> Iterator[None]:
-    """Use the checkpoint's counters while its weights are evaluated.
-
-    After whole epochs the last one is not counted yet, as in the training's own validation.
-    """
-    before = {name: getattr(runner, name) for name in COUNTERS}
-    best = runner.best.state_dict()
-    meta = (checkpoint or {}).get("meta")
-    if isinstance(meta, Mapping):
-        for name in COUNTERS:
-            setattr(runner, name, meta.get(name, before[name]))
-    if runner.epoch and not runner.inner_iter:
-        runner.epoch -= 1
-        runner.inner_iter = runner.epoch_length or 1
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(runner, name, value)
-        if checkpoint is not None:  # the best of other weights is not this run's
-            runner.best.load_state_dict(best)

@@ -10,33 +10,27 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from hookline import preflight
 from hookline.batches import pick_device
-from hookline.checks import check_is_loader, check_length
+from hookline.counters import counting_from
 from hookline.data.position import length_of
-from hookline.deprecation import RUNNER_ATTRIBUTES, renamed_attribute
+from hookline.deprecation import RenamedAttributes
 from hookline.dist import connect
 from hookline.dist.gather import order_seed
 from hookline.dist.wrapping import Parallel
 from hookline.engine.checkpointing import Checkpointer
-from hookline.engine.evaluation import Evaluation, evaluate
+from hookline.engine.evaluation import Evaluation
 from hookline.engine.loop import Loop
 from hookline.engine.manager import HookManager, HookOrConfig, LocateError, Order
-from hookline.engine.preflight import check_parts, check_trainable, warn_about_resume
-from hookline.engine.requests import Requests, StopReason
-from hookline.engine.run_state import counters_from
 from hookline.engine.session import RunSession
 from hookline.events.storage import EventStorage
-from hookline.metrics.base import Metric
+from hookline.metrics.base import Metric, move_metrics
 from hookline.metrics.best import BestTracker
 from hookline.metrics.results import Metrics
-from hookline.profiling.cost_report import (
-    DEFAULT_BUDGET,
-    check_budget,
-    parse_percentage,
-    report_costs,
-)
+from hookline.profiling import cost_report
 from hookline.rng import deterministic_algorithms, seed_everything
 from hookline.step import LossFunction, make_step
+from hookline.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -45,30 +39,10 @@ Optimizers = torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer]
 Loaders = Iterable[Any] | Mapping[str, Iterable[Any]]
 
 
-class BaseRunner(HookManager):
+class BaseRunner(HookManager, RenamedAttributes):
     """A run from objects. `hookline.Runner` adds the default hooks and building from a config.
 
-    The arguments are those of `Runner`, which describes them.
-
-    Attributes:
-        iter: Finished iterations; grows after the `after_train_iter` hooks.
-        epoch: Finished epochs; grows after the `after_epoch` hooks.
-        inner_iter: Finished iterations of the current epoch.
-        batch_idx: The index of the current batch, in training or evaluation.
-        optimizer_steps: Finished steps of the optimizer.
-        epoch_length: Batches of an epoch; None if that is unknown.
-        max_epochs: The length of the run in epochs, if it is known.
-        max_iters: The length of the run in iterations, if it is known.
-        batch: The current batch.
-        outputs: The model's results for it: `loss`, `predictions`, `targets`.
-        metrics: The results of the last evaluation.
-        checkpoint: The checkpoint that is being saved or was just loaded.
-        exception: The error that ended the run, during `on_exception` and `cleanup`.
-        stop_reason: Why the run is over; None while it is not.
-        accumulating: Whether gradients of several iterations are being added up.
-        is_deterministic: Whether the run uses torch's deterministic algorithms alone.
-        running: Whether `train`, `validate` or `test` is in progress.
-        mode: `train`, or `val` or `test` while `validate()` or `test()` evaluates alone.
+    `Runner` describes the arguments and attributes.
     """
 
     def __init__(
@@ -91,7 +65,7 @@ class BaseRunner(HookManager):
         load_from: str | Path | None = None,
         load_strict: bool = True,
         hook_order: Order = "nested",
-        hook_budget: float | str = DEFAULT_BUDGET,
+        hook_budget: float | str = cost_report.DEFAULT_BUDGET,
         config: Mapping[str, Any] | None = None,
         strategy: str | Mapping[str, Any] = "auto",
         sync_bn: bool = False,
@@ -99,7 +73,7 @@ class BaseRunner(HookManager):
         deterministic: bool = False,
         locate_error: LocateError | None = None,
     ) -> None:
-        check_length(max_epochs, max_iters)
+        preflight.check_length(max_epochs, max_iters)
         self.world = connect()
         self.is_main = self.world.is_main
         self.seed = seed
@@ -126,19 +100,16 @@ class BaseRunner(HookManager):
         self._init_progress()
 
         self.events = EventStorage(self)
-        self.evaluation = Evaluation(_move_metrics(metrics or {}, self.device))
+        self.evaluation = Evaluation(move_metrics(metrics or {}, self.device))
         self.best = BestTracker(self.evaluation.metrics, self.logger)
-        self.requests = Requests(self.world)
         self.checkpointer = Checkpointer(
             self, resume=resume, load_from=load_from, load_strict=load_strict
         )
         self.loop = Loop(self, iter_limit=max_iters)
         self.loop.update_length()
-        self._locate_error = locate_error
-        super().__init__(hook_order)
-        self.costs = self.sites.costs
-        self.costs.budget = parse_percentage(hook_budget)
-        self.costs.after_sample = check_budget
+        super().__init__(hook_order, locate_error)
+        self.sites.costs.budget = cost_report.parse_percentage(hook_budget)
+        self.sites.costs.after_sample = cost_report.check_budget
         self.register_hooks(hooks)
 
     def _init_progress(self) -> None:
@@ -154,8 +125,6 @@ class BaseRunner(HookManager):
         self.checkpoint: dict[str, Any] | None = None
         self.exception: BaseException | None = None
         self.stop_reason: StopReason | None = None
-        self.accumulating = False
-        self.running = False
         self.mode: str | None = "train"
 
     def train(self) -> Self:
@@ -163,7 +132,8 @@ class BaseRunner(HookManager):
         deterministic = deterministic_algorithms(self.is_deterministic)
         with deterministic, RunSession(self, is_training=True):
             self._begin_training()
-            step = self._train_step()
+            wrapper = self.parallel.wrapper
+            step = make_step(self.model, "train_step", self.loss_fn, self.optimizer, wrapper)
             sites = self.sites
             for batch in self.loop.iterations():
                 self.outputs = step(batch)
@@ -183,14 +153,12 @@ class BaseRunner(HookManager):
         """Evaluate on the test data."""
         return self._evaluate("test")
 
-    def request_validate(self, *, collective: bool = False) -> None:
-        """Request a validation at the next seam.
+    # With `collective`, all ranks make a request in the same iteration: it need not be agreed on.
 
-        Args:
-            collective: All ranks request this in the same iteration, so it need not be agreed on.
-        """
-        if self.requests.accepting:
-            self.requests.validate(collective)
+    def request_validate(self, *, collective: bool = False) -> None:
+        """Request a validation at the next seam."""
+        if self.loop.requests.accepting:
+            self.loop.requests.validate(collective)
 
     def request_save(
         self,
@@ -199,14 +167,8 @@ class BaseRunner(HookManager):
         write: Callable[[dict[str, Any]], object] | None = None,
         collective: bool = False,
     ) -> None:
-        """Request a checkpoint at the next seam.
-
-        Args:
-            name: The file's name without its ending; `last` by default.
-            write: A function that gets the checkpoint, in place of a file.
-            collective: All ranks request this in the same iteration, so it need not be agreed on.
-        """
-        if not self.requests.accepting:
+        """Request a checkpoint at the next seam: a file (`last` by default), or a call of `write`."""
+        if not self.loop.requests.accepting:
             return
         if write is not None:
             self.checkpointer.pass_next_to(write)
@@ -215,21 +177,10 @@ class BaseRunner(HookManager):
             self.checkpointer.request(name or "last", collective)
 
     def request_stop(self, reason: str | StopReason, *, collective: bool = False) -> None:
-        """Request the end of training at the next seam; the first reason is `stop_reason`.
-
-        Args:
-            reason: Why.
-            collective: All ranks request this in the same iteration, so it need not be agreed on.
-        """
-        if self.requests.accepting:
+        """Request the end of training at the next seam; the first reason is `stop_reason`."""
+        if self.loop.requests.accepting:
             reason = StopReason(reason) if isinstance(reason, str) else reason
-            self.requests.stop(reason, collective)
-
-    if not TYPE_CHECKING:  # a type checker must not accept every name
-
-        def __getattr__(self, name: str) -> Any:
-            """Return an attribute by its name in an earlier release, with a warning."""
-            return renamed_attribute(self, name, RUNNER_ATTRIBUTES)
+            self.loop.requests.stop(reason, collective)
 
     @property
     def loss(self) -> Any:
@@ -239,15 +190,15 @@ class BaseRunner(HookManager):
     def _begin_training(self) -> None:
         self.mode = "train"
         self.stop_reason = None
-        check_trainable(self)
+        preflight.check_trainable(self)
         self.checkpointer.remember_hyperparameters()
         self.model.train()
-        self.costs.start(self)
+        self.sites.costs.start(self)
         self.best.reset()
         self.call_hook("before_run")
-        check_parts(self)
+        preflight.check_parts(self)
         self.checkpointer.load_or_resume()
-        warn_about_resume(self)
+        preflight.warn_about_resume(self)
         self.parallel.begin_training(self.epoch_length, order_seed(self.train_loader))
         self.call_hook("before_train")
         self.loop.begin()
@@ -256,36 +207,25 @@ class BaseRunner(HookManager):
         self.loop.end()
         self.stop_reason = self.stop_reason or self.loop.natural_end()
         self.call_hook("after_train")
-        report_costs(self)
+        cost_report.report_costs(self)
         self.call_hook("after_run")
-
-    def _train_step(self) -> Any:
-        module = self.parallel.train_module
-        wrapper = module if module is not self.model else None
-        return make_step(self.model, "train_step", self.loss_fn, self.optimizer, wrapper)
 
     def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
         with deterministic_algorithms(self.is_deterministic), RunSession(self):
             self.mode = mode
-            loader = self.val_loader if mode == "val" else self.test_loader
-            check_is_loader(f"{mode}_loader", loader)
+            preflight.check_is_loader(f"{mode}_loader", getattr(self, f"{mode}_loader"))
             self.best.reset()
             self.call_hook("before_run")
-            checkpoint = None
-            if self.checkpointer.load_from is not None and self.iter == 0:
-                checkpoint = self.checkpointer.load(self.checkpointer.load_from)
-            with counters_from(self, checkpoint):
-                if checkpoint is not None:
-                    self.checkpointer.load_weights(checkpoint)
-                metrics = evaluate(self, mode)
-                self.call_hook("after_run")
+            source = self.checkpointer.load_from if self.iter == 0 else None
+            checkpoint = {} if source is None else self.checkpointer.load(source)
+            best = self.best.state_dict()
+            try:
+                with counting_from(self, checkpoint.get("meta")):
+                    if source is not None:
+                        self.checkpointer.load_weights(checkpoint)
+                    metrics = self.evaluation.run(self, mode)
+                    self.call_hook("after_run")
+            finally:
+                if source is not None:  # the best of other weights is not this run's
+                    self.best.load_state_dict(best)
         return metrics
-
-
-def _move_metrics(metrics: Mapping[str, Metric], device: torch.device) -> dict[str, Metric]:
-    """Move metrics that are modules, as in torchmetrics, to a device."""
-    moved: dict[str, Metric] = {}
-    for name, metric in metrics.items():
-        to: Callable[[torch.device], Metric] | None = getattr(metric, "to", None)
-        moved[name] = metric if to is None else to(device)
-    return moved

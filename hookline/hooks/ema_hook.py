@@ -115,7 +115,7 @@ class EMAHook(BaseHook):
             self._take(runner.checkpoint)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        if runner.accumulating or (runner.iter + 1) % self.interval:
+        if runner.loop.accumulating or (runner.iter + 1) % self.interval:
             return
         if self.started:
             self.average.update(self._share())

@@ -67,7 +67,7 @@ class IterTimerHook(BaseHook):
         self._reported_seconds = 0.0  # `_seconds` at the last report.
         self._reported_iters = 0
         self._batch_size = 0  # Of a full batch: counting in every iteration would take long.
-        samples, phases = runner.costs.phase_totals()
+        samples, phases = runner.sites.costs.phase_totals()
         self._phase_samples = samples
         self._phase_seconds = dict(phases)
         self._pending: list[tuple[int, float, float]] = []  # Iteration, its end, its data time.
@@ -102,7 +102,7 @@ class IterTimerHook(BaseHook):
             return
         total = self.clock() - self._started
         seconds = self._seconds
-        samples, phases = runner.costs.phase_totals()
+        samples, phases = runner.sites.costs.phase_totals()
         if samples:
             seconds -= phases["hooks"] / samples * self._iters
         runner.logger.info(
@@ -189,7 +189,7 @@ class IterTimerHook(BaseHook):
 
     def _mean_phase_times(self, runner: BaseRunner) -> dict[str, float]:
         """Return the mean seconds per phase of the iterations sampled since the last report."""
-        samples, phases = runner.costs.phase_totals()
+        samples, phases = runner.sites.costs.phase_totals()
         count = samples - self._phase_samples
         before = self._phase_seconds
         self._phase_samples = samples

@@ -154,12 +154,12 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         complete = self._completes(runner)
         self._batches += 1
         self._weight += weight
-        runner.accumulating = not complete
+        runner.loop.accumulating = not complete
         if complete:
             self._finish(runner)
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
-        if runner.accumulating:  # a loader without a length has ended
+        if runner.loop.accumulating:  # a loader without a length has ended
             self._finish(runner)
 
     def _finish(self, runner: BaseRunner) -> None:
@@ -173,7 +173,7 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         self._batches = 0
         self._first_size = 0.0
         self._weight = 0.0
-        runner.accumulating = False
+        runner.loop.accumulating = False
 
     def _weigh(self, runner: BaseRunner) -> float:
         """Return the weight of the batch in its group; it must be the same on all ranks."""

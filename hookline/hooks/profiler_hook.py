@@ -93,7 +93,7 @@ class ProfilerHook(BaseHook):
         self._ranges = Ranges(self._between)
         self._profiler.start()
         self._follow()
-        runner.costs.add_observer(self._ranges)
+        runner.sites.costs.add_observer(self._ranges)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         if self.with_flops and self._flops is None and self._profiler is not None:
@@ -143,13 +143,13 @@ class ProfilerHook(BaseHook):
         began = self._profiler.current_action in RECORDING and not self._ranges.recording
         self._ranges.recording = self._profiler.current_action in RECORDING
         if began:
-            self._before = Spent.of(self.runner.costs)
+            self._before = Spent.of(self.runner.sites.costs)
 
     def _stop(self) -> None:
         if self._profiler is not None:
             profiler, self._profiler = self._profiler, None
             self._ranges.close()
-            self.runner.costs.remove_observer(self._ranges)
+            self.runner.sites.costs.remove_observer(self._ranges)
             profiler.stop()
 
     def _ready(self, profiler: Any) -> None:
@@ -162,7 +162,7 @@ class ProfilerHook(BaseHook):
             profiler, folder, self._cycles, self.export_chrome_trace, self.export_tensorboard
         )
         words = in_words(
-            Spent.of(runner.costs).since(self._before),
+            Spent.of(runner.sites.costs).since(self._before),
             0 if self._flops is None else self._flops.flops,
         )
         summary = write_tables(

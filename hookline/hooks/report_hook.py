@@ -82,7 +82,7 @@ class ReportHook(BaseHook):
         self._git.start()
         self._listener = RequestListener(
             runner.work_dir,
-            lambda action: runner.requests.call_at_next_seam(
+            lambda action: runner.loop.requests.call_at_next_seam(
                 lambda: self._handle_request(runner, action)
             ),
         )

@@ -115,7 +115,7 @@ class RollbackHook(BaseHook):
             return
         bad = self._find_bad_loss(step.losses)
         if bad is not None:  # the same on all ranks
-            runner.requests.roll_back(partial(self._roll_back, step, bad))
+            runner.loop.requests.roll_back(partial(self._roll_back, step, bad))
         elif self.spike is not None:
             self.recent = [*self.recent[1 - self.window :], fmean(step.losses)]
 

@@ -40,11 +40,11 @@ class RunTraceHook(BaseHook):
 
     def before_run(self, runner: BaseRunner) -> None:
         self._trace = RunTrace(_free(runner.work_dir / self.path))
-        runner.costs.add_observer(self._trace)
+        runner.sites.costs.add_observer(self._trace)
 
     def cleanup(self, runner: BaseRunner) -> None:
         if self._trace is not None:
-            runner.costs.remove_observer(self._trace)
+            runner.sites.costs.remove_observer(self._trace)
             self._trace.close()
             self._trace = None
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
+
+import torch
 
 from hookline.registry import Registry
 
@@ -19,6 +22,15 @@ class Metric(Protocol):
 
     def reset(self) -> object:
         """Discard all batches."""
+
+
+def move_metrics(metrics: Mapping[str, Metric], device: torch.device) -> dict[str, Metric]:
+    """Move metrics that are modules, as in torchmetrics, to a device."""
+    moved: dict[str, Metric] = {}
+    for name, metric in metrics.items():
+        to: Callable[[torch.device], Metric] | None = getattr(metric, "to", None)
+        moved[name] = metric if to is None else to(device)
+    return moved
 
 
 METRICS: Registry[Metric] = Registry("metric", Metric, home="hookline.metrics.means")

@@ -35,7 +35,7 @@ def parse_percentage(value: float | str) -> float:
 
 def cost_table(runner: Any) -> dict[str, Any]:
     """Return all measurements as plain values, the most expensive hook first."""
-    costs: HookCosts = runner.costs
+    costs: HookCosts = runner.sites.costs
     seconds = costs.seconds()
     samples, phases = costs.phase_totals()
     iterations = runner.iter - costs.first
@@ -59,7 +59,7 @@ def cost_table(runner: Any) -> dict[str, Any]:
         "seconds_per_iteration": sum(phases.values()) / samples if samples else None,
         "phases": {name: phases[name] / samples for name in PHASES} if samples else {},
         "seams": seams,
-        "hook_budget": runner.costs.budget,
+        "hook_budget": runner.sites.costs.budget,
         "hooks": sorted(rows, key=lambda row: -row["seconds"]),
     }
 
@@ -71,18 +71,20 @@ def report_costs(runner: Any) -> None:
         return
     runner.logger.info("%s", as_text(table))
     for row in table["hooks"]:
-        is_over = row["share"] > runner.costs.budget and row["seconds"] > MIN_OVERRUN_BETWEEN_S
+        is_over = (
+            row["share"] > runner.sites.costs.budget and row["seconds"] > MIN_OVERRUN_BETWEEN_S
+        )
         if row["site"] not in HOT_SITES and is_over:
             runner.logger.warning(
                 "%s at %s took %s, %.0f%% of the run; hook_budget is %g%%",
                 row["hook"], row["site"], readable(row["seconds"]), 100 * row["share"],
-                100 * runner.costs.budget,
+                100 * runner.sites.costs.budget,
             )  # fmt: skip
-    if runner.costs.syncs is not None:
-        for name, count in runner.costs.syncs.found.items():
+    if runner.sites.costs.syncs is not None:
+        for name, count in runner.sites.costs.syncs.found.items():
             runner.logger.warning(
                 "%s makes the host wait for the device: %d times in %d sampled iterations",
-                name, count, runner.costs.samples,
+                name, count, runner.sites.costs.samples,
             )  # fmt: skip
     if runner.is_main and runner.work_dir.is_dir():
         replace_file(runner.work_dir / FILE, json.dumps(table, indent=1) + "\n")
@@ -90,7 +92,7 @@ def report_costs(runner: Any) -> None:
 
 def check_budget(runner: Any) -> None:
     """Warn, once in a run, when the hooks of an iteration take more than `hook_budget`."""
-    costs: HookCosts = runner.costs
+    costs: HookCosts = runner.sites.costs
     if costs.budget_warned or costs.samples < MIN_SAMPLES:
         return
     samples, phases = costs.phase_totals()
@@ -99,7 +101,7 @@ def check_budget(runner: Any) -> None:
     iteration = sum(phases.values()) / samples
     each = _seconds_per_iteration(costs)
     total = sum(each.values())
-    if total < MIN_OVERRUN_S or total <= runner.costs.budget * iteration:
+    if total < MIN_OVERRUN_S or total <= runner.sites.costs.budget * iteration:
         return
     costs.budget_warned = True
     listed: list[str] = []
@@ -109,7 +111,7 @@ def check_budget(runner: Any) -> None:
             listed.append(f"{hook} at {site} {readable(seconds)} ({seconds / iteration:.0%})")
     runner.logger.warning(
         "hooks take %.0f%% of an iteration of %s, more than hook_budget (%g%%): %s",
-        100 * total / iteration, readable(iteration), 100 * runner.costs.budget, ", ".join(listed),
+        100 * total / iteration, readable(iteration), 100 * runner.sites.costs.budget, ", ".join(listed),
     )  # fmt: skip
 
 

@@ -6,7 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from hookline.checkpoint.parts import as_tensor, collect_states, load_states, pack, unpack, versions
+from hookline.checkpoint.parts import (
+    collect_states,
+    gather_states,
+    load_states,
+    select_rank_state,
+    versions,
+)
+from hookline.dist import World
 from hookline.errors import HooklineError
 
 
@@ -30,11 +37,27 @@ def test_a_list_of_another_length_is_an_error() -> None:
         load_states(optimizers(0.1), {"g": []})
 
 
-def test_a_packed_state_round_trips_through_a_tensor() -> None:
-    state = {"iter": 3, "rng": torch.arange(4)}
-    copy = unpack(as_tensor(pack(state)))
-    assert copy["iter"] == 3
-    assert torch.equal(copy["rng"], state["rng"])
+class TwoRanks(World):
+    """Two ranks, of which the other one sends the same message."""
+
+    def gather(self, message: bytes) -> list[bytes]:
+        return [message, message]
+
+
+def test_each_rank_gets_its_own_state_back() -> None:
+    own = {"rng": torch.arange(4), "events": {"step": 3}}
+    checkpoint = {"rng": None, "events": None, "by_rank": gather_states(TwoRanks(1, 2), own)}
+    selected = select_rank_state(checkpoint, World(1, 2))
+    assert torch.equal(selected["rng"], own["rng"])
+    assert selected["events"] == {"step": 3}
+    assert select_rank_state(checkpoint, World(0, 2)) is checkpoint
+
+
+def test_a_new_rank_gets_new_random_numbers() -> None:
+    checkpoint = {"meta": {"iter": 7}, "rng": None, "by_rank": []}
+    second = select_rank_state(checkpoint, World(1, 3), seed=5)
+    third = select_rank_state(checkpoint, World(2, 3), seed=5)
+    assert not torch.equal(second["rng"]["torch"], third["rng"]["torch"])
 
 
 def test_versions_name_the_package_and_torch() -> None:

@@ -266,7 +266,7 @@ def test_a_failure_in_the_trainer_reaches_the_hooks_of_a_callback_that_is_entere
     with pytest.raises(ZeroDivisionError), callback:
         in_transformers(tmp_path, callback, Fails(method, at), epochs=2)
     model = callback.runner.model
-    assert not callback.runner.running
+    assert not callback.runner.loop.is_running
     assert not model._forward_hooks
     saved = torch.load(tmp_path / "hooks" / "exception.pth", weights_only=True)
     assert all(
@@ -336,7 +336,7 @@ def test_a_failure_in_lightning_reaches_the_hooks(tmp_path):
     with pytest.raises(ZeroDivisionError):
         in_lightning(tmp_path, callback, model=model)
     assert (tmp_path / "hooks" / "exception.pth").exists()
-    assert not callback.runner.running
+    assert not callback.runner.loop.is_running
 
 
 def test_a_hook_that_validates_is_rejected_because_the_trainer_does(tmp_path):

@@ -13,7 +13,7 @@ CONFIG = {"model": "cnn", "dataset": "digits", "training": {"epochs": 1}, "devic
 @pytest.mark.parametrize("written, share", [("2%", 0.02), (0.5, 0.5), (None, 0.05)])
 def test_it_reaches_the_runner(written, share, tmp_path):
     runner = Runner.from_config({**CONFIG, "work_dir": str(tmp_path), "hook_budget": written})
-    assert runner.costs.budget == pytest.approx(share)
+    assert runner.sites.costs.budget == pytest.approx(share)
 
 
 @pytest.mark.parametrize("written", ["much", 7, "0%"])

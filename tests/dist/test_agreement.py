@@ -57,7 +57,7 @@ def a_run(folder, seam, hook, resumed=True):
         folder, hook, train_loader=batches(4), val_loader=batches(1), max_epochs=2, **parts
     )
     if seam == "shared":
-        runner.requests = Requests(World(), Agreement(World()))
+        runner.loop.requests = Requests(World(), Agreement(World()))
     return runner.train()
 
 
@@ -111,19 +111,19 @@ def test_a_request_made_during_an_exchange_waits_for_the_next_one(tmp_path):
     class Interrupted(Agreement):
         """An exchange that a signal interrupts, once."""
 
-        def exchange(self, own, position):
-            answers = super().exchange(own, position)
+        def exchange(self, position):
+            answers = super().exchange(position)
             if not interrupted:
                 interrupted.append(True)
-                runner.requests.stop(StopReason("interrupted"))
+                runner.loop.requests.stop(StopReason("interrupted"))
                 runner.request_save(write=written.append)
             return answers
 
     interrupted: list[bool] = []
-    runner.requests = Requests(World(), Interrupted(World()))
-    runner.requests.settle(runner)
+    runner.loop.requests = Requests(World(), Interrupted(World()))
+    runner.loop.requests.settle(runner)
     assert runner.stop_reason is None
     assert not written
-    runner.requests.settle(runner)
+    runner.loop.requests.settle(runner)
     assert runner.stop_reason == StopReason("interrupted")
     assert len(written) == 1

@@ -110,7 +110,7 @@ def test_a_pushed_loop_can_roll_back_to_its_start(tmp_path: Path) -> None:
 def test_hook_costs_are_sampled_in_a_pushed_loop(tmp_path: Path) -> None:
     host, _ = HOSTS["push"]
     runner = host(tmp_path, "LambdaHook", [])
-    samples, phases = runner.costs.phase_totals()
+    samples, phases = runner.sites.costs.phase_totals()
     assert samples > 0
     assert phases["data"] > 0
     assert runner.loop.data_time > 0

@@ -96,7 +96,7 @@ def test_a_save_in_the_middle_of_accumulation_waits_for_the_optimizer_step(tmp_p
 
     class Accumulate(BaseHook):
         def after_train_iter(self, runner):
-            runner.accumulating = (runner.iter + 1) % 3 != 0
+            runner.loop.accumulating = (runner.iter + 1) % 3 != 0
 
     runner = make_runner(
         tmp_path,

@@ -62,7 +62,7 @@ def test_an_error_at_any_site_is_raised_unchanged_with_a_note_and_all_hooks_clea
         assert tracer.log[-2:] == ["on_exception", "cleanup"]
         if site != "after_run":
             assert "after_run" not in tracer.log
-    assert not runner.running
+    assert not runner.loop.is_running
 
 
 def test_a_type_error_inside_a_hook_keeps_its_own_line(tmp_path):

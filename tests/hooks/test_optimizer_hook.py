@@ -277,7 +277,7 @@ def test_the_end_of_the_run_and_of_a_loader_without_length_complete_a_group(tmp_
         train_loader=batches(10),
         max_iters=6,
     ).train()
-    assert (cut.optimizer_steps, cut.accumulating) == (2, False)
+    assert (cut.optimizer_steps, cut.loop.accumulating) == (2, False)
 
     class NoLength:
         def __iter__(self):

@@ -124,7 +124,7 @@ def test_profile_iters_cuts_the_profile_and_then_nothing_is_timed_but_samples(tm
         tmp_path, ProfilerHook(profile_iters=8, schedule={"wait": 1, "warmup": 1, "active": 100})
     )
     assert named(tmp_path / "profile/trace_1.json")["hookline/forward"] == 6
-    assert runner.costs.samples == 8
+    assert runner.sites.costs.samples == 8
 
 
 def test_by_epoch_profile_iters_counts_epochs(tmp_path):

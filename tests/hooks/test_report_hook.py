@@ -97,7 +97,9 @@ def test_what_is_asked_for_happens_at_the_next_seam(tmp_path, action):
         def after_train_iter(self, runner):
             if runner.iter == 3:
                 send_request(tmp_path, action)
-                wait_until(lambda: runner.requests.due_at <= runner.iter, "the request at the seam")
+                wait_until(
+                    lambda: runner.loop.requests.due_at <= runner.iter, "the request at the seam"
+                )
 
     hooks = [CheckpointHook(interval=1000), ReportHook(), Ask()]
     runner = make_runner(tmp_path, *hooks, max_iters=8)

@@ -92,10 +92,10 @@ def test_a_hook_that_makes_the_host_wait_is_named(tmp_path, caplog, recwarn):
 
     switched: list[bool] = []
     runner = make_runner(tmp_path, Waits(), Warns(), train_loader=batches(10), max_epochs=1)
-    runner.costs.syncs = SyncCounter(switched.append)
-    runner.costs.observers = (runner.costs.syncs,)
+    runner.sites.costs.syncs = SyncCounter(switched.append)
+    runner.sites.costs.observers = (runner.sites.costs.syncs,)
     runner.train()
-    assert runner.costs.syncs.found == {"Waits.after_train_iter": 6}
+    assert runner.sites.costs.syncs.found == {"Waits.after_train_iter": 6}
     assert logged(caplog, "Waits.after_train_iter")
     assert switched == [True, False] * 6
     assert "something else" in [
@@ -112,7 +112,7 @@ def test_after_a_failure_the_watchers_are_removed(tmp_path):
     switched: list[bool] = []
     filters = list(warnings.filters)
     runner = make_runner(tmp_path, Fails(), train_loader=batches(10), max_epochs=1)
-    runner.costs.observers = (SyncCounter(switched.append),)
+    runner.sites.costs.observers = (SyncCounter(switched.append),)
     with pytest.raises(RuntimeError):
         runner.train()
     assert switched[-1] is False

@@ -54,7 +54,7 @@ def sampled(count: int) -> list[int]:
 def test_a_slow_hook_is_named_with_its_site_and_its_cost(tmp_path, caplog, clock):
     runner = make_runner(tmp_path, Slow(clock), train_loader=batches(20), max_epochs=2)
     runner.train()
-    cell = runner.costs.timings["Slow", "after_train_iter"]
+    cell = runner.sites.costs.timings["Slow", "after_train_iter"]
     assert cell.count == len(sampled(40))
     assert cell.total == pytest.approx(0.005 * cell.count)
     (message,) = [message for message in caplog.messages if "hook_budget" in message]
@@ -88,7 +88,7 @@ def test_a_hook_that_acts_now_and_then_is_met_as_often_as_that(tmp_path, clock):
 
     runner = make_runner(tmp_path, Often(), train_loader=batches(400), max_epochs=1)
     runner.train()
-    cell = runner.costs.timings["Often", "after_train_iter"]
+    cell = runner.sites.costs.timings["Often", "after_train_iter"]
     regular = [n for n in sampled(400) if n >= SAMPLE_STRIDE]
     expected = 0.002 * sum((n + 1) % 10 == 0 for n in regular)
     assert cell.total == pytest.approx(expected)
@@ -127,9 +127,9 @@ def test_the_phases_add_up_to_the_iteration(tmp_path, clock):
         train_loader=Loader(),
         max_epochs=1,
     )
-    runner.costs.add_observer(Follow())
+    runner.sites.costs.add_observer(Follow())
     runner.train()
-    count, phases = runner.costs.phase_totals()
+    count, phases = runner.sites.costs.phase_totals()
     assert count == 40
     wall = (asked[-1] - asked[0]) / 39  # from batch to batch
     assert sum(phases.values()) / 40 == pytest.approx(wall)
@@ -158,9 +158,11 @@ def test_the_work_of_the_owner_is_no_hook_and_costs_no_budget(tmp_path, caplog, 
         train_loader=batches(12),
     )
     runner.train()
-    assert runner.costs.phases["optimizer"] / runner.costs.samples == pytest.approx(0.003)
-    assert runner.costs.timings["OptimizerHook", "optimize"].total == pytest.approx(
-        0.003 * runner.costs.samples
+    assert runner.sites.costs.phases["optimizer"] / runner.sites.costs.samples == pytest.approx(
+        0.003
+    )
+    assert runner.sites.costs.timings["OptimizerHook", "optimize"].total == pytest.approx(
+        0.003 * runner.sites.costs.samples
     )
     assert not [message for message in caplog.messages if "hook_budget" in message]
 
@@ -168,7 +170,7 @@ def test_the_work_of_the_owner_is_no_hook_and_costs_no_budget(tmp_path, caplog, 
 def test_a_watcher_sees_every_iteration_in_order_and_all_ends(tmp_path):
     follow = Follow()
     runner = make_runner(tmp_path, Slow(FakeClock()), train_loader=batches(3), max_epochs=2)
-    runner.costs.add_observer(follow)
+    runner.sites.costs.add_observer(follow)
     runner.train()
     assert follow.log.count("between") == 6
     assert [entry for entry in follow.log if entry.startswith("iteration")] == [
@@ -191,13 +193,13 @@ def test_after_the_last_watcher_has_gone_only_samples_are_timed(tmp_path):
     class Leave(BaseHook):
         def after_train_iter(self, runner):
             if runner.iter == 9:
-                runner.costs.remove_observer(follow)
+                runner.sites.costs.remove_observer(follow)
 
     follow = Follow()
     runner = make_runner(tmp_path, Leave(), train_loader=batches(30), max_epochs=1)
-    runner.costs.add_observer(follow)
+    runner.sites.costs.add_observer(follow)
     runner.train()
-    assert runner.costs.samples == 10
+    assert runner.sites.costs.samples == 10
 
 
 def test_validations_and_saves_are_always_timed(tmp_path):
@@ -205,8 +207,8 @@ def test_validations_and_saves_are_always_timed(tmp_path):
         tmp_path, EvalHook(), CheckpointHook(), val_loader=batches(2), max_epochs=3
     )
     runner.train()
-    assert [runner.costs.seams[name].count for name in ("validate", "save")] == [3, 3]
-    assert runner.costs.timings["EvalHook", "after_train_epoch"].count == 3
+    assert [runner.sites.costs.seams[name].count for name in ("validate", "save")] == [3, 3]
+    assert runner.sites.costs.timings["EvalHook", "after_train_epoch"].count == 3
 
 
 def test_a_hook_registered_while_an_iteration_is_timed_does_no_harm(tmp_path):
@@ -220,8 +222,8 @@ def test_a_hook_registered_while_an_iteration_is_timed_does_no_harm(tmp_path):
 
     runner = make_runner(tmp_path, Register(), train_loader=batches(12), max_epochs=1)
     runner.train()
-    assert runner.costs.samples == len(FIRST_SAMPLES) - 1
-    assert runner.costs.timings["Late", "after_train_iter"].count == len(FIRST_SAMPLES) - 1
+    assert runner.sites.costs.samples == len(FIRST_SAMPLES) - 1
+    assert runner.sites.costs.timings["Late", "after_train_iter"].count == len(FIRST_SAMPLES) - 1
 
 
 def test_an_iteration_that_fails_leaves_a_runner_that_can_train_again(tmp_path):
@@ -234,13 +236,13 @@ def test_an_iteration_that_fails_leaves_a_runner_that_can_train_again(tmp_path):
     failed: list[bool] = []
     follow = Follow()
     runner = make_runner(tmp_path, Fail(), train_loader=batches(12), max_epochs=1)
-    runner.costs.add_observer(follow)
+    runner.sites.costs.add_observer(follow)
     with pytest.raises(RuntimeError, match="once"):
         runner.train()
     assert follow.depth == 0
-    runner.costs.remove_observer(follow)
+    runner.sites.costs.remove_observer(follow)
     runner.train()
-    assert runner.costs.samples == len(FIRST_SAMPLES)
+    assert runner.sites.costs.samples == len(FIRST_SAMPLES)
 
 
 def test_accumulated_gradients_have_fewer_optimizer_phases(tmp_path):
@@ -254,10 +256,10 @@ def test_accumulated_gradients_have_fewer_optimizer_phases(tmp_path):
         train_loader=batches(8),
         max_epochs=1,
     )
-    runner.costs.add_observer(Follow())
+    runner.sites.costs.add_observer(Follow())
     runner.train()
-    assert runner.costs.samples == 8
-    assert runner.costs.timings["AtStep", "after_optimizer_step"].count == 2
+    assert runner.sites.costs.samples == 8
+    assert runner.sites.costs.timings["AtStep", "after_optimizer_step"].count == 2
 
 
 def test_a_loader_without_a_length_times_no_iteration_that_never_came(tmp_path):
@@ -266,9 +268,9 @@ def test_a_loader_without_a_length_times_no_iteration_that_never_came(tmp_path):
             return iter(batches(5))
 
     runner = make_runner(tmp_path, train_loader=Stream(), max_epochs=3)
-    runner.costs.add_observer(Follow())
+    runner.sites.costs.add_observer(Follow())
     runner.train()
-    assert runner.costs.samples == runner.iter == 15
+    assert runner.sites.costs.samples == runner.iter == 15
 
 
 def test_waiting_for_a_batch_is_known_in_every_iteration(tmp_path, clock):

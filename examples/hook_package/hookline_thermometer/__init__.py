@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import psutil
 
@@ -15,7 +16,7 @@ __all__ = ["ThermometerHook"]
 class ThermometerHook(BaseHook):
     """Record the temperature every `interval` iterations; save and stop when it is above `limit` degrees Celsius.
 
-    Machines that tell no temperature are left alone.
+    Machines without a sensor are skipped.
     """
 
     interval: int = 50
@@ -39,6 +40,6 @@ class ThermometerHook(BaseHook):
             runner.request_stop(f"{temperature:.0f} degrees, more than {self.limit:.0f}")
 
     def measure(self) -> float | None:
-        """The highest temperature that the machine tells of, None if it tells none."""
-        sensors = getattr(psutil, "sensors_temperatures", dict)()
+        """Return the highest temperature, or None if the machine has no sensor."""
+        sensors: dict[str, list[Any]] = getattr(psutil, "sensors_temperatures", dict)()
         return max((sensor.current for group in sensors.values() for sensor in group), default=None)

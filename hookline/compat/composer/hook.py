@@ -100,7 +100,7 @@ class ComposerHook(ForeignHook):
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         self.state.batch = runner.batch
-        if runner.accumulating:
+        if runner.loop.accumulating:
             self._run(self._accumulating_events)
         else:
             self._run(self._events["before_train_iter"])
@@ -124,7 +124,7 @@ class ComposerHook(ForeignHook):
         self._run(self._events["after_backward"])
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        if runner.accumulating:  # after_backward is called once for all accumulated iterations
+        if runner.loop.accumulating:  # after_backward is called once for all accumulated iterations
             self._run(self._events["after_train_iter"])
 
     def after_optimizer_step(self, runner: BaseRunner) -> None:

@@ -130,7 +130,7 @@ class HooklineCallback(Callback):  # type: ignore[misc]
         self._drive.__exit__(None, None, None)
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        if self.runner is not None and self.runner.running:
+        if self.runner is not None and self.runner.loop.is_running:
             self._drive.__exit__(type(exception), exception, exception.__traceback__)
 
     def state_dict(self) -> dict[str, Any]:
@@ -141,7 +141,9 @@ class HooklineCallback(Callback):  # type: ignore[misc]
 
     def _is_in_fit(self, trainer: Any) -> bool:
         """Return whether a validation is a part of `fit`, and not the sanity check before it."""
-        return self.runner is not None and self.runner.running and not trainer.sanity_checking
+        return (
+            self.runner is not None and self.runner.loop.is_running and not trainer.sanity_checking
+        )
 
     def _stop_unless(self, should_continue: bool, trainer: Any) -> None:
         if not should_continue:

@@ -88,7 +88,7 @@ class LightningHook(ForeignHook):
         )
 
     def after_forward(self, runner: BaseRunner) -> None:
-        if not runner.accumulating:
+        if not runner.loop.accumulating:
             self.callback.on_before_zero_grad(self.trainer, self.module, runner.optimizer)
         self.callback.on_before_backward(self.trainer, self.module, runner.outputs["loss"])
 
@@ -98,7 +98,7 @@ class LightningHook(ForeignHook):
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         steps = runner.optimizer_steps
-        if runner.accumulating:
+        if runner.loop.accumulating:
             # The site after_backward is called once for all accumulated iterations.
             self.callback.on_after_backward(self.trainer, self.module)
         else:

@@ -118,7 +118,7 @@ class FitLoop(Part):
         super().__setattr__(name, value)
 
     def _should_accumulate(self) -> bool:
-        return self._trainer._runner.accumulating
+        return self._trainer._runner.loop.accumulating
 
 
 class EpochLoop(Part):

@@ -13,11 +13,11 @@ from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hookline.checkpoint import write_checkpoint
+from hookline.counters import COUNTERS
 from hookline.data.position import length_of
 from hookline.driver import Drive
 from hookline.engine import BaseRunner
 from hookline.engine.manager import HookOrConfig
-from hookline.engine.run_state import COUNTERS
 
 FILE = "hookline.pth"  # in the Trainer's checkpoint folder, beside its own files
 
@@ -144,7 +144,7 @@ class HooklineCallback(TrainerCallback):  # type: ignore[misc]
 
     @property
     def _is_running(self) -> bool:
-        return self.runner is not None and self.runner.running
+        return self.runner is not None and self.runner.loop.is_running
 
     def _make_runner(self, args: Any, state: Any, model: Any, optimizer: Any) -> BaseRunner:
         return BaseRunner(

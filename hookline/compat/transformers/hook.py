@@ -89,7 +89,7 @@ class TransformersHook(ForeignHook):
         self._call(self.callback.on_epoch_begin)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        if not runner.accumulating:
+        if not runner.loop.accumulating:
             self._state.global_step = runner.optimizer_steps
             self._call(self.callback.on_step_begin)
 
@@ -107,11 +107,11 @@ class TransformersHook(ForeignHook):
         length = runner.epoch_length
         if length is not None:
             state.epoch = runner.epoch + (runner.inner_iter + 1) / length
-        if self._reads_steps and runner.accumulating:
+        if self._reads_steps and runner.loop.accumulating:
             self._call(self.callback.on_substep_end)
         elif self._reads_steps:
             self._call(self.callback.on_step_end)
-        is_step = not runner.accumulating
+        is_step = not runner.loop.accumulating
         if self._reads_logs and is_step and state.global_step % state.logging_steps == 0:
             self._log(runner)
 

@@ -10,6 +10,8 @@ from typing import Any, ClassVar
 import torch
 
 from hookline import engine
+from hookline.arguments import set_arguments
+from hookline.checkpoint.parts import restore_hooks, select_rank_state
 from hookline.compat.mmcv.parallel import is_module_wrapper
 from hookline.compat.mmcv.runner.checkpoint import (
     _load_checkpoint,
@@ -27,7 +29,7 @@ from hookline.compat.mmcv.runner.utils import get_host_info, get_time_str
 from hookline.compat.mmcv.utils.logging import get_logger
 from hookline.compat.mmcv.utils.misc import is_list_of, mkdir_or_exist
 from hookline.compat.work_dir import WorkDir
-from hookline.engine.run_state import restore_hooks, select_rank_state
+from hookline.engine.loop import Loop
 from hookline.engine.session import RunSession
 from hookline.engine.sites import PER_EPOCH
 from hookline.errors import HooklineError
@@ -45,6 +47,16 @@ def _alias(name: str) -> Any:
         setattr(self, name, value)
 
     return property(lambda self: getattr(self, name), put, put)
+
+
+class MMCVLoop(Loop):
+    """The loop of the engine, without MMCV's hooks at sites that MMCV's runner lacks."""
+
+    _runner: Any
+
+    def call_site(self, site: str) -> None:
+        """Call the hooks of a site that lies around epochs."""
+        self._runner.call_site(site)
 
 
 class BaseRunner(Registering, engine.BaseRunner):
@@ -87,6 +99,7 @@ class BaseRunner(Registering, engine.BaseRunner):
         super().__init__(
             model, optimizer=optimizer, work_dir=work_dir, device=device, hook_order="flat"
         )
+        self.loop = MMCVLoop(self)
         self.loop.owns_data = False
         self.max_epochs = max_epochs
         self.max_iters = max_iters
@@ -164,7 +177,7 @@ class BaseRunner(Registering, engine.BaseRunner):
             for hook in self.hooks:
                 getattr(hook, fn_name)(self)
             return
-        self.set_arguments(fn_name, values)
+        set_arguments(self, fn_name, values)
         self._call_hooks(fn_name, without_mmcv=False)
 
     def call_site(self, site: str) -> None:
@@ -221,7 +234,9 @@ class BaseRunner(Registering, engine.BaseRunner):
         self._left_over = {key: value for key, value in weights.items() if key not in known}
         fitting = {key: value for key, value in weights.items() if key in known}
         load_state_dict(self.model, fitting, logger=self.logger)
-        self.loop.mark_resumed(select_rank_state(self, content) if "rng" in content else content)
+        if "rng" in content:
+            content = select_rank_state(content, self.world, self.seed)
+        self.loop.mark_resumed(content)
         self._resumed_hooks = content
         self._continue_at = content.get("mmcv", {})
         self.flow = list(self._continue_at.get("flow", [0, 0]))
@@ -272,12 +287,12 @@ class BaseRunner(Registering, engine.BaseRunner):
 
     def _begin_run(self) -> None:
         self.checkpointer.remember_hyperparameters()
-        self.costs.start(self)
+        self.sites.costs.start(self)
         self.best.reset()
         self.call_hook("before_run")
         self._take_left_over()
         if self.loop.resuming:
-            restore_hooks(self, self._resumed_hooks)
+            restore_hooks(self.hooks, self._resumed_hooks)
         self.call_hook("before_train")
         self.loop.begin()
 
@@ -329,7 +344,8 @@ class BaseRunner(Registering, engine.BaseRunner):
             if site in BETWEEN_BATCHES:
                 self._call_between_batches(site, without_mmcv)
             else:
-                super().call_site(site)
+                for call in self.sites.calls(site):
+                    call(self)
         finally:
             self.site = outer
 

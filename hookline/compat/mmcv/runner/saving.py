@@ -9,8 +9,9 @@ from typing import Any
 
 from hookline.checkpoint import CheckpointStore
 from hookline.compat.mmcv.parallel import is_module_wrapper
+from hookline.counters import COUNTERS
 from hookline.engine.checkpointing import Checkpointer
-from hookline.engine.run_state import COUNTERS, capture
+from hookline.engine.run_state import capture
 
 MMCV_VERSION = "1.7.2"  # the version with this interface and layout of checkpoints
 LATEST = "latest.pth"
@@ -89,7 +90,7 @@ class Saving(Checkpointer):
             self.write_to(checkpoint, out_dir, names, save_optimizer, meta=meta)
         finally:
             runner.iter, runner.inner_iter, runner.epoch, runner.flow = before
-            if not runner.running:
+            if not runner.loop.is_running:
                 self.close()
 
     def enable(self, out_dir: Any) -> None:

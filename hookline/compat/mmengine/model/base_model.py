@@ -173,7 +173,7 @@ class BaseModel(BaseModule):
         loss: Any = sum(losses_only)
         return loss, OrderedDict([("loss", loss), *log_vars])
 
-    def forward(self, inputs: Any, data_samples: Any = None, mode: str = "tensor") -> Any:
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(
             f"{type(self).__name__} must implement forward(inputs, data_samples, mode)"
         )

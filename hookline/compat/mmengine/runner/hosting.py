@@ -14,6 +14,7 @@ from hookline.engine import HOOKS as OWN_HOOKS
 from hookline.engine import SITE_NAMES, BaseHook, BaseRunner
 from hookline.engine.checkpointing import Checkpointer
 from hookline.engine.evaluation import Evaluation, Mode
+from hookline.engine.loop import Loop
 from hookline.errors import RegistrationError
 from hookline.metrics.results import Metrics
 from hookline.priority import get_priority
@@ -65,9 +66,9 @@ class Hosting(BaseRunner):
             if fn_name not in Hook.stages:
                 self._call_own_stage(fn_name, kwargs)
         self._conclude(fn_name)
-        if fn_name in SEAMS and self.iter >= self.requests.due_at:
+        if fn_name in SEAMS and self.iter >= self.loop.requests.due_at:
             self._stage = fn_name
-            self.requests.settle(self)
+            self.loop.requests.settle(self)
             self._stage = ""
             if self.stop_reason is not None and isinstance(self._train_loop, BaseLoop):
                 self._train_loop.stop_training = True  # type: ignore[attr-defined]
@@ -79,7 +80,8 @@ class Hosting(BaseRunner):
         if site == "before_epoch":
             self._call_after_epoch()
             self._in_epoch = True
-        super().call_site(site)
+        for call in self.sites.calls(site):
+            call(self)
 
     def close_epoch(self) -> None:
         """Call `after_epoch`, after the validation of an epoch, and settle requests."""
@@ -167,15 +169,7 @@ class Hosting(BaseRunner):
                 self._requested_at = None
 
         self.checkpointer.writes.append(write_as_requested)
-        self.requests.save(None, self.checkpointer.queue, collective=True)
-
-    @property
-    def accumulating(self) -> bool:  # type: ignore[override]
-        """Whether gradients are being added up: half a gradient cannot be saved."""
-        wrapper = self.optim_wrapper
-        if isinstance(wrapper, OptimWrapperDict) or not isinstance(wrapper, OptimWrapper):
-            return False
-        return not wrapper.should_update() and self.stop_reason is None
+        self.loop.requests.save(None, self.checkpointer.queue, collective=True)
 
     def _prepare(self, stage: str) -> None:
         """Do what comes before the hooks of a stage."""
@@ -214,6 +208,28 @@ class Hosting(BaseRunner):
         if self._in_epoch:
             self._in_epoch = False
             self.call_site("after_epoch")
+
+
+class MMEngineLoop(Loop):
+    """The loop of the engine, with the sites and the gradient accumulation of MMEngine."""
+
+    _runner: Any
+
+    @property
+    def accumulating(self) -> bool:
+        """Whether gradients are being added up: half a gradient cannot be saved."""
+        wrapper = self._runner.optim_wrapper
+        if isinstance(wrapper, OptimWrapperDict) or not isinstance(wrapper, OptimWrapper):
+            return False
+        return not wrapper.should_update() and self._runner.stop_reason is None
+
+    @accumulating.setter
+    def accumulating(self, value: bool) -> None:
+        pass  # the optimizer wrapper counts
+
+    def call_site(self, site: str) -> None:
+        """Call the hooks of a site that lies around epochs."""
+        self._runner.call_site(site)
 
 
 class MMEngineCheckpointer(Checkpointer):
@@ -265,10 +281,12 @@ class MMEngineCheckpointer(Checkpointer):
 class ValLoopEvaluation(Evaluation):
     """Evaluates by the loop of the runner when a hook requests a validation."""
 
-    def run(self, runner: Any, mode: Mode) -> None:
+    def run(self, runner: Any, mode: Mode) -> Metrics:
         """Run the loop of validation or test."""
         loop = runner.val_loop if mode == "val" else runner.test_loop
         loop.run()
+        metrics: Metrics = runner.metrics
+        return metrics
 
     def expected_metrics(self, runner: BaseRunner) -> list[str] | None:
         """Return None: only the evaluator knows the names."""

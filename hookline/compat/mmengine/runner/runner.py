@@ -25,6 +25,7 @@ from hookline.compat.mmengine.runner.facts import Facts
 from hookline.compat.mmengine.runner.hosting import (
     Hosting,
     MMEngineCheckpointer,
+    MMEngineLoop,
     ValLoopEvaluation,
 )
 from hookline.compat.mmengine.runner.saving import Saving
@@ -33,9 +34,7 @@ from hookline.compat.mmengine.utils.dl_utils import collect_env, set_multi_proce
 from hookline.compat.work_dir import WorkDir
 from hookline.dist import World, current_world
 from hookline.dist.wrapping import Parallel
-from hookline.engine.loop import Loop
 from hookline.engine.manager import HookManager
-from hookline.engine.requests import Requests
 from hookline.engine.session import RunSession
 from hookline.events.storage import EventStorage
 from hookline.metrics.best import BestTracker
@@ -252,7 +251,7 @@ class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # pro
         self.stop_reason = None
         self.loop.iter_limit = None if hasattr(self.train_loop, "inner_iter") else self.max_iters
         self.checkpointer.remember_hyperparameters()
-        self.costs.start(self)
+        self.sites.costs.start(self)
         self.best.reset()
         self.call_hook("before_run")
         self._init_model_weights()
@@ -354,7 +353,6 @@ class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # pro
         self.mode = "train"
         self.stop_reason = None
         self.exception = None
-        self.running = False
         self.batch: Any = None
         self.batch_idx = 0
         self.outputs = {}
@@ -366,14 +364,12 @@ class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # pro
         self.world = current_world()
         self.events = EventStorage(self)
         self.evaluation = ValLoopEvaluation()
-        self.requests = Requests(self.world)
         self.checkpointer = MMEngineCheckpointer(self)
-        self.loop = Loop(self)
+        self.loop = MMEngineLoop(self)
         self.loop.owns_data = False
         HookManager.__init__(self, "flat")
-        self.costs = self.sites.costs
-        self.costs.budget = parse_percentage(DEFAULT_BUDGET)
-        self.costs.after_sample = check_budget
+        self.sites.costs.budget = parse_percentage(DEFAULT_BUDGET)
+        self.sites.costs.after_sample = check_budget
 
     def _name(self, experiment_name: str | None) -> None:
         stem = experiment_name

@@ -125,8 +125,8 @@ class _Cumulative(OptimizerHook):
             runner.optimizer.zero_grad()
         self._backward(runner.outputs["loss"] / self._get_loss_factor(runner))
         ends_group = self.every_n_iters(runner, self.cumulative_iters)
-        runner.accumulating = not (ends_group or self.is_last_iter(runner))
-        if not runner.accumulating:
+        runner.loop.accumulating = not (ends_group or self.is_last_iter(runner))
+        if not runner.loop.accumulating:
             self._update(runner)
             runner.optimizer.zero_grad()
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from hookline.arguments import bind
 from hookline.diagnosis import SITES_ELSEWHERE
-from hookline.engine.hook import BaseHook
-from hookline.engine.sites import OWNED, SITE_NAMES
 from hookline.errors import RegistrationError, Suggestion, suggest
 from hookline.hook_registry import check_common
 
 
-def validate_hook(hook: BaseHook, others: Iterable[BaseHook], services: Mapping[str, Any]) -> None:
-    """Raise RegistrationError if a hook could not work beside others."""
+def check_hook(hook: Any, sites: Collection[str], services: Mapping[str, Any]) -> None:
+    """Raise RegistrationError if a hook could not work in any run.
+
+    Args:
+        hook: The hook.
+        sites: The sites that a loop calls.
+        services: Objects that hook methods may name as arguments.
+    """
     common = {"priority": hook.priority, "frequency": hook.frequency}
     for problem in check_common(hook.name, common):
         raise RegistrationError(problem)
@@ -29,45 +33,15 @@ def validate_hook(hook: BaseHook, others: Iterable[BaseHook], services: Mapping[
             message = f"{name!r} is declared with state(...), which needs @dataclass on the class"
             raise RegistrationError(message, component=hook.name, parameter=name)
         if inspect.isfunction(member):
-            _check_site_name(hook, name)
-    for site in (*SITE_NAMES, *hook.extra_sites):
+            _check_site_name(hook, name, sites)
+    for site in (*sites, *hook.extra_sites):
         method = hook.site_method(site)
         if method is not None:
             bind(method, f"{hook.name}.{method.__name__}", services)
-    for site in OWNED:
-        _check_owner(hook, others, site)
 
 
-def validate_alone(hook: BaseHook) -> None:
-    """Raise RegistrationError if no runner could register a hook, whatever its other hooks are.
-
-    A hook with site aliases is skipped: it may need services that its own runner provides.
-    """
-    if hook.site_aliases:
-        return
-    given_name = hook.name
-    hook.name = hook.name or type(hook).__name__
-    try:
-        validate_hook(hook, (), {})
-    finally:
-        hook.name = given_name
-
-
-def _check_site_name(hook: BaseHook, name: str) -> None:
-    known = {*SITE_NAMES, *hook.site_aliases, *hook.extra_sites}
-    if name in known or name.startswith("_"):
-        return
-    if name in SITES_ELSEWHERE:
-        message = f"{name!r} is a site of another framework and would never be called"
-        suggestion = Suggestion(SITES_ELSEWHERE[name])
-        raise RegistrationError(message, component=hook.name, site=name, suggestion=suggestion)
-    if name.startswith(("before_", "after_")):
-        message = f"{name!r} is not a site (declare your own in extra_sites)"
-        suggestion = suggest(name, SITE_NAMES)
-        raise RegistrationError(message, component=hook.name, site=name, suggestion=suggestion)
-
-
-def _check_owner(hook: BaseHook, others: Iterable[BaseHook], site: str) -> None:
+def check_owner(hook: Any, others: Iterable[Any], site: str) -> None:
+    """Raise RegistrationError if a hook and another one both own a site."""
     if hook.site_method(site) is None:
         return
     for other in others:
@@ -76,3 +50,31 @@ def _check_owner(hook: BaseHook, others: Iterable[BaseHook], site: str) -> None:
             advice = f"remove one, or call runner.unregister_hook({other.name!r}) first"
             suggestion = Suggestion(advice=advice)
             raise RegistrationError(message, component=hook.name, site=site, suggestion=suggestion)
+
+
+def unique_name(hook: Any, taken: Collection[str]) -> str:
+    """Return the name of a hook, or its class's name, with a number if that is taken."""
+    base: str = hook.name or type(hook).__name__
+    if hook.name in taken and hook.name != type(hook).__name__:
+        message = "a hook of this name is already registered; names are unique in a runner"
+        raise RegistrationError(message, component=hook.name, parameter="name")
+    name = base
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def _check_site_name(hook: Any, name: str, sites: Collection[str]) -> None:
+    known = {*sites, *hook.site_aliases, *hook.extra_sites}
+    if name in known or name.startswith("_"):
+        return
+    if name in SITES_ELSEWHERE:
+        message = f"{name!r} is a site of another framework and would never be called"
+        suggestion = Suggestion(SITES_ELSEWHERE[name])
+        raise RegistrationError(message, component=hook.name, site=name, suggestion=suggestion)
+    if name.startswith(("before_", "after_")):
+        message = f"{name!r} is not a site (declare your own in extra_sites)"
+        suggestion = suggest(name, sites)
+        raise RegistrationError(message, component=hook.name, site=name, suggestion=suggestion)

@@ -1,15 +1,69 @@
-"""Checks of the objects that a user passes to a runner, before the first batch."""
+"""Checks before the first batch: mistakes that would make a run fail or train nothing."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import Dataset, IterableDataset
 
 from hookline.errors import ConfigError, HooklineError
+
+
+class Run(Protocol):
+    """The parts of a runner that are checked."""
+
+    model: nn.Module
+    train_loader: Any
+    val_loader: Any
+    test_loader: Any
+    optimizer: Any
+    loss_fn: Any
+    max_epochs: int | None
+    max_iters: int | None
+    is_main: bool
+    logger: logging.Logger
+    sites: Any
+    evaluation: Any
+    best: Any
+    checkpointer: Any
+    loop: Any
+
+
+def check_trainable(run: Run) -> None:
+    """Raise if there is nothing to train on, no length, or no owner of `optimize`."""
+    check_data(run.train_loader, run.val_loader, run.max_epochs, run.max_iters)
+    check_loss(run.loss_fn)
+    has_owner = bool(run.sites.optimize)
+    has_train_step = hasattr(run.model, "train_step")
+    check_optimizer(run.optimizer, has_owner=has_owner, has_train_step=has_train_step)
+
+
+def check_parts(run: Run) -> None:
+    """Raise if a validation would fail; warn about unused parts. Runs after `before_run`."""
+    if run.val_loader is not None and run.evaluation.test_fn is None:
+        check_can_be_evaluated(run.model)
+    hooks = [*run.sites.hooks["after_val_iter"], *run.sites.hooks["after_val_epoch"]]
+    others_possible = any(hook.adds_metrics for hook in hooks)
+    run.best.check(run.evaluation.expected_metrics(run), others_possible)
+    if run.is_main:
+        warn_about_other_optimizers(run.optimizer, run.model, run.loss_fn, run.logger)
+        loaders = (run.val_loader, run.test_loader)
+        warn_about_unmeasured(run.evaluation.metrics, loaders, run.logger)
+
+
+def warn_about_resume(run: Run) -> None:
+    """Warn before training if a resume reads data again or cannot be exact."""
+    loader = run.train_loader
+    reason = run.loop.data.of(loader).announcement
+    if reason is not None and run.checkpointer.is_open:
+        run.logger.warning(
+            "train_loader (%s) keeps no position: %s",
+            type(loader).__name__, reason,
+        )  # fmt: skip
 
 
 def check_length(max_epochs: int | None, max_iters: int | None) -> None:
@@ -26,6 +80,17 @@ def check_length(max_epochs: int | None, max_iters: int | None) -> None:
             raise ConfigError(message, parameter=name, value=value)
 
 
+def check_data(train_loader: Any, val_loader: Any, max_epochs: Any, max_iters: Any) -> None:
+    """Raise if there is nothing to train on, or no length."""
+    if train_loader is None:
+        message = "there is no training data: pass train_loader=…"
+        raise HooklineError(message, parameter="train_loader")
+    if max_epochs is None and max_iters is None:
+        raise HooklineError("either max_epochs or max_iters is required", parameter="max_epochs")
+    check_is_loader("train_loader", train_loader)
+    check_is_loader("val_loader", val_loader)
+
+
 def check_is_loader(name: str, loader: Any) -> None:
     """Raise if a map-style dataset was passed in place of a loader."""
     for each in loader.values() if isinstance(loader, Mapping) else [loader]:
@@ -35,6 +100,12 @@ def check_is_loader(name: str, loader: Any) -> None:
                 "make_loader(dataset, batch_size=…) or a DataLoader",
                 parameter=name,
             )
+
+
+def empty_loader_error(loader: Any, epoch: int) -> HooklineError:
+    """Return the error for a loader without a batch in an epoch."""
+    kind = type(loader).__name__
+    return HooklineError(f"train_loader ({kind}) gave no batches in epoch {epoch + 1}: it is empty")
 
 
 def check_loss(loss_fn: Any) -> None:
@@ -92,25 +163,32 @@ def check_can_be_evaluated(model: nn.Module) -> None:
         )
 
 
-def unrelated_optimizers(optimizer: Any, modules: Iterable[Any]) -> list[str]:
-    """Return the names of optimizers without a parameter of the modules; "" is a single one.
-
-    A wrapped or sharded model has the same parameters as the original one.
-    """
-    known = {
-        id(parameter)
-        for module in modules
-        if isinstance(module, nn.Module)
-        for parameter in module.parameters()
-    }
+def warn_about_other_optimizers(
+    optimizer: Any, model: nn.Module, loss_fn: Any, logger: logging.Logger
+) -> None:
+    """Warn about optimizers of another model; a wrapped or sharded one has the same parameters."""
+    modules = [part for part in (model, loss_fn) if isinstance(part, nn.Module)]
+    known = {id(parameter) for module in modules for parameter in module.parameters()}
     optimizers: Mapping[str, Optimizer] = {}
     if isinstance(optimizer, Mapping):
         optimizers = optimizer
     elif optimizer is not None:
         optimizers = {"": optimizer}
-    unrelated = []
     for name, each in optimizers.items():
         held = [id(parameter) for group in each.param_groups for parameter in group["params"]]
         if not known.intersection(held):
-            unrelated.append(name)
-    return unrelated
+            logger.warning(
+                "the optimizer%s has no parameter of the model (%s) and will not change it: was it "
+                "made for another model?",
+                f" {name!r}" if name else "", type(model).__name__,
+            )  # fmt: skip
+
+
+def warn_about_unmeasured(metrics: Iterable[str], loaders: Iterable[Any], logger: Any) -> None:
+    """Warn about metrics if there is no data to measure them on."""
+    names = ", ".join(metrics)
+    if names and all(loader is None for loader in loaders):
+        logger.warning(
+            "there is neither a val_loader nor a test_loader, so these metrics are never measured: %s",
+            names,
+        )

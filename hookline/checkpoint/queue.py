@@ -1,0 +1,108 @@
+"""The files of a run's next checkpoint: their names, and the store that they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hookline.checkpoint.manifest import Entry, find
+from hookline.checkpoint.names import safe_name
+from hookline.checkpoint.saver import Saver
+from hookline.checkpoint.store import CheckpointStore
+from hookline.dist import World
+
+
+class CheckpointQueue:
+    """Collects names for one checkpoint, and writes it under all of them.
+
+    Args:
+        directory: Of the checkpoints, until `open_store` names another one.
+        world: All ranks; rank 0 writes the files, and chooses the one to resume from.
+
+    Attributes:
+        store: The files.
+        is_open: Whether checkpoints can be written.
+        excluded: Keys that are left out of the files.
+        names: Names of the next file. The first one is written, the others are links to it.
+        surplus: Files to remove once the next one is written.
+    """
+
+    def __init__(self, directory: str | Path, world: World) -> None:
+        self.store = CheckpointStore(directory)
+        self.is_open = False
+        self.excluded: frozenset[str] = frozenset()
+        self.names: list[str] = []
+        self.surplus: list[str] = []
+        self._world = world
+        self._saver: Saver | None = None
+
+    def open_store(
+        self,
+        directory: str | Path,
+        background: bool,
+        excluded: Sequence[str],
+        report_failure: Callable[[Callable[[], object]], None],
+    ) -> None:
+        """Use a directory, and write in a background thread or not."""
+        self.store = CheckpointStore(directory)
+        self._saver = Saver(self.store, background, report_failure)
+        self.excluded = frozenset(excluded)
+        self.names = []
+        self.surplus = []
+        self.is_open = True
+        if self._world.is_main:
+            self.store.prepare()
+
+    def close(self, wait: bool = True) -> None:
+        """Finish the writing, raise its error if there was one, and release the directory."""
+        self.is_open = False
+        if self._saver is None:
+            return
+        try:
+            if wait:
+                self._saver.wait()
+        finally:
+            self._saver = None
+            self.store.unlock()
+
+    def wait(self) -> None:
+        """Return when everything is on disk; raise the error of a failed save."""
+        if self._saver is not None:
+            self._saver.wait()
+
+    def queue(self, name: str) -> None:
+        """Add a name for the next checkpoint: `last` or `best_accuracy`."""
+        file = f"{safe_name(name.removesuffix('.pth'))}.pth"
+        if file not in self.names:
+            self.names.append(file)
+
+    def write_queued(self, checkpoint: Mapping[str, Any], shard_group: Any, **about: Any) -> None:
+        """Hand a checkpoint to the background writer, under the queued names.
+
+        Args:
+            checkpoint: The captured state.
+            shard_group: The process group in which each rank writes its part; None if rank 0
+                writes everything.
+            about: The entry in the manifest.
+        """
+        assert self._saver is not None
+        names, self.names = self.names, []
+        surplus, self.surplus = self.surplus, []
+        content = {key: value for key, value in checkpoint.items() if key not in self.excluded}
+        if shard_group is not None:
+            world = self._world
+            self._saver.save_shards(content, names, world, shard_group, surplus=surplus, **about)
+        elif self._world.is_main:
+            self._saver.save(content, names, surplus=surplus, **about)
+
+    def find_newest(self) -> Entry | None:
+        """Return the newest intact checkpoint; rank 0 chooses for all. None if there is none."""
+        is_main = self._world.is_main
+        if is_main and self.is_open:
+            self.store.adopt()
+        found = self.store.latest() if is_main else None
+        name = self._world.broadcast_str("" if found is None else found.name)
+        if name and found is None:
+            found = find(name, self.store.entries())
+        return found

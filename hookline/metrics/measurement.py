@@ -1,0 +1,65 @@
+"""The results of one pass over a loader: metrics, the mean loss, kept predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hookline.batches import count_targets
+from hookline.dist import World
+from hookline.dist.gather import mean_over_ranks, syncs_itself
+from hookline.metrics.base import Metric
+from hookline.metrics.evaluators import DatasetEvaluator
+from hookline.metrics.mean_loss import MeanLoss
+
+
+class Measurement:
+    """Measures the outputs of all batches of a loader.
+
+    Args:
+        metrics: Metrics by name; they are reset.
+        dataset: Gets the predictions of all batches, if it evaluates them itself.
+        explain: Returns the error of a metric, given its name, with an explanation.
+    """
+
+    def __init__(
+        self,
+        metrics: Mapping[str, Metric],
+        dataset: DatasetEvaluator | None,
+        explain: Callable[[Exception, str], Exception],
+    ) -> None:
+        self._metrics = metrics
+        self._dataset = dataset
+        self._explain = explain
+        self._mean_loss = MeanLoss()
+        self._samples = 0
+        for metric in metrics.values():
+            metric.reset()
+
+    def update(self, outputs: Mapping[str, Any]) -> None:
+        """Add the outputs of a batch."""
+        self._mean_loss.update(outputs)
+        self._samples += count_targets(outputs.get("targets"))
+        for name, metric in self._metrics.items():
+            try:
+                metric.update(outputs["predictions"], outputs["targets"])
+            except Exception as error:
+                explained = self._explain(error, name)
+                if explained is error:
+                    raise
+                raise explained from error
+        if self._dataset is not None:
+            self._dataset.update(outputs["predictions"])
+
+    def compute(self, loss_name: str, ranks: World) -> dict[str, Any]:
+        """Return everything that was measured, over all ranks."""
+        results = {}
+        for name, metric in self._metrics.items():
+            value = metric.compute()
+            if not syncs_itself(metric):
+                value = mean_over_ranks(ranks, value, self._samples)
+            results[name] = value
+        if self._dataset is not None:
+            results.update(self._dataset.compute(ranks))
+        results.update(self._mean_loss.compute(loss_name, ranks))
+        return results

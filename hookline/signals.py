@@ -1,0 +1,53 @@
+"""SIGINT and SIGTERM during a run: the first one is a request, the second one ends the run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from hookline.errors import Interrupted
+
+HANDLED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class SignalHandlers:
+    """Handles signals between `install` and `restore`, in the main thread only.
+
+    Args:
+        stop: Called with the signal's name when the first one arrives. Without it the first signal
+            raises Interrupted at once.
+
+    Attributes:
+        received: The signals that have arrived.
+    """
+
+    def __init__(self, stop: Callable[[str], object] | None) -> None:
+        self.received: list[int] = []
+        self._stop = stop
+        self._old_handlers: dict[int, Any] = {}
+
+    def install(self) -> None:
+        """Replace the handlers of the process."""
+        if threading.current_thread() is threading.main_thread():
+            for signum in HANDLED_SIGNALS:
+                self._old_handlers[signum] = signal.signal(signum, self._on_signal)
+
+    def restore(self) -> None:
+        """Put the earlier handlers back."""
+        for signum, handler in self._old_handlers.items():
+            signal.signal(signum, handler)
+
+    def _on_signal(self, signum: int, frame: FrameType | None) -> None:
+        self.received.append(signum)
+        if len(self.received) > 1 or self._stop is None:
+            signal.signal(signum, self._old_handlers[signum])
+            raise Interrupted(signum)
+        name = signal.Signals(signum).name
+        # To the file descriptor: the signal may arrive inside a log call, which is not reentrant.
+        message = f"{name}: finishing this iteration, saving and stopping; repeat to stop at once\n"
+        os.write(2, message.encode())
+        self._stop(name)
