@@ -61,7 +61,7 @@ def warn_about_resume(run: Run) -> None:
     reason = run.loop.data.of(loader).announcement
     if reason is not None and run.checkpointer.is_open:
         run.logger.warning(
-            "train_loader (%s) keeps no position: %s",
+            "train_loader (%s): %s",
             type(loader).__name__, reason,
         )  # fmt: skip
 

@@ -26,14 +26,14 @@ from hookline.data.protocols import (
 )
 from hookline.data.replay import ReplayPosition
 from hookline.data.reread import RereadPosition
-from hookline.data.stateful import StatePosition, StreamPosition
+from hookline.data.stateful import StatePosition, StreamPosition, keeps_position
 from hookline.errors import ConfigError
 
 __all__ = ["DataPosition", "length_of", "set_loader_epoch"]
 
 READ_AGAIN = (
     "after an interruption, the epoch is read again from its beginning and the batches already "
-    "used are skipped"
+    "used are skipped, which is exact if it yields the same ones"
 )
 
 
@@ -153,19 +153,23 @@ def find_position(loader: Any) -> LoaderPosition:
     is_stream = isinstance(dataset, IterableDataset)
     if _is_torch_loader(loader) and not is_stream and not has_state(dataset):
         return ReplayPosition(loader)
+    in_process = getattr(loader, "num_workers", None) == 0
+    if is_stream and not keeps_position(dataset):
+        return RereadPosition(loader, f"its stream has no position; {READ_AGAIN}", in_process)
     if has_state(loader):
         return StatePosition(loader)
+    if is_stream and in_process and has_state(dataset):
+        return StreamPosition(loader)
     if is_stream:
-        in_process = getattr(loader, "num_workers", None) == 0
-        if has_state(dataset) and in_process:
-            return StreamPosition(loader)
-        return RereadPosition(loader, _announce_stream(dataset), is_isolated=in_process)
+        advice = "use num_workers=0 or torchdata's StatefulDataLoader"
+        reason = f"the position of its stream is out of reach in worker processes ({advice})"
+        return RereadPosition(loader, f"{reason}; {READ_AGAIN}")
     if isinstance(loader, Sequence):
         return RereadPosition(loader)
     if isinstance(loader, Iterator):
         return RereadPosition(loader, f"it can be read only once; {READ_AGAIN}")
-    unknown = f"it has no state_dict; {READ_AGAIN}, which is exact only if it yields the same ones"
-    return RereadPosition(loader, getattr(loader, "announcement", unknown))
+    announcement = getattr(loader, "announcement", f"it has no state_dict; {READ_AGAIN}")
+    return RereadPosition(loader, announcement)
 
 
 class ComputedPosition:
@@ -216,11 +220,3 @@ def _is_torch_loader(loader: Any) -> bool:
         return True
     torchdata = sys.modules.get("torchdata.stateful_dataloader")
     return torchdata is not None and type(loader) is torchdata.StatefulDataLoader
-
-
-def _announce_stream(dataset: Any) -> str:
-    if has_state(dataset):
-        advice = "its state is out of reach in worker processes: use num_workers=0"
-    else:
-        advice = "its IterableDataset has no state_dict"
-    return f"{advice}, or torchdata's StatefulDataLoader; {READ_AGAIN}"

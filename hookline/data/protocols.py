@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeGuard
 
+from hookline.signature import parameters
+
 
 class EpochAware(Protocol):
     """A loader or sampler whose order depends on the epoch."""
@@ -61,7 +63,9 @@ def is_epoch_aware(target: object) -> TypeGuard[EpochAware]:
 
 def has_state(target: object) -> TypeGuard[StatefulLoader]:
     """Return whether a loader, sampler or dataset keeps its own position."""
-    return hasattr(target, "state_dict") and hasattr(target, "load_state_dict")
+    if not hasattr(target, "state_dict") or not hasattr(target, "load_state_dict"):
+        return False
+    return not parameters(target.state_dict).required()  # else another object calls it
 
 
 def is_stateful(loader: object) -> TypeGuard[StatefulLoader]:

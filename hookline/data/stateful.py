@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from itertools import chain, islice
@@ -10,9 +11,44 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
+from hookline.data.fetch import is_deterministic
 from hookline.data.generators import END, capture_generators, restore_generators
-from hookline.data.protocols import set_loader_epoch
+from hookline.data.protocols import has_state, set_loader_epoch
 from hookline.rng import restore_rng, rng_state
+
+
+def keeps_position(stream: Any) -> bool:
+    """Return whether an IterableDataset may keep its position exactly."""
+    if has_state(stream):
+        return not _has_shuffle_buffer(stream)
+    return not _is_generator(stream)  # else its iterator may keep it
+
+
+def _is_generator(target: Any) -> bool:
+    return inspect.isgeneratorfunction(type(target).__iter__)
+
+
+def _preserve_rng_once(batches: Iterator[Any]) -> Iterator[Any]:
+    """Yield batches; the first one leaves the global generators unchanged."""
+    before = rng_state()
+    first = next(batches, END)
+    restore_rng(before)
+    if first is not END:
+        yield first
+        yield from batches
+
+
+def _has_shuffle_buffer(stream: Any) -> bool:
+    """Return whether a stream of Hugging Face's datasets is shuffled.
+
+    Its state then leaves out the samples in the buffer. Only this attribute shows it.
+    """
+    part = getattr(stream, "_ex_iterable", None)
+    while part is not None:
+        if type(part).__name__ == "BufferShuffledExamplesIterable":
+            return True
+        part = getattr(part, "ex_iterable", None)
+    return False
 
 
 class StatePosition:
@@ -23,11 +59,17 @@ class StatePosition:
             and fits any number of them.
     """
 
-    announcement: str | None = None
-
     def __init__(self, loader: Any) -> None:
         self.epoch = 0
         self.batches_done = 0
+        self.announcement: str | None = None
+        # Such a loader draws a seed when its first batch is read, not when its epoch begins.
+        self._begins_late = isinstance(loader, DataLoader) and _is_generator(loader)
+        has_own_numbers = self._begins_late or getattr(loader, "num_workers", 0) > 0
+        if has_own_numbers and not is_deterministic(loader.dataset):
+            self.announcement = (
+                "its state has no random numbers, so a resume is exact if its dataset draws none"
+            )
         self.is_shared: bool = getattr(loader, "is_elastic", False)
         self._loader = loader
         self._generators: Mapping[str, Any] | None = None  # from a state, for the next epoch
@@ -47,6 +89,8 @@ class StatePosition:
             batches = iter(self._loader)
         if generators is not None:
             restore_generators(self._loader, generators)
+            if self._begins_late and self.batches_done:
+                return _preserve_rng_once(batches)
         return batches
 
     def set_epoch(self, epoch: int) -> None:

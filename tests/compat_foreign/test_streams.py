@@ -1,0 +1,130 @@
+"""Streams and loaders of other libraries continue exactly, or a user knows before training."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+from hookline.data.position import find_position
+from tests.data.loaders import Noisy, Numbers, NumbersWithState, interrupted, seeded, straight
+
+datasets = pytest.importorskip("datasets")
+webdataset = pytest.importorskip("webdataset")
+litdata = pytest.importorskip("litdata")
+
+LENGTH = 26
+CUTS = [[1], [5], [7], [2, 4]]
+
+
+class WithoutNoise(NumbersWithState):
+    """A stream that draws no random numbers."""
+
+    def __iter__(self):
+        for number, _ in super().__iter__():
+            yield number, 0.0
+
+
+def _rows():
+    for number in range(LENGTH):
+        yield {"number": number}
+
+
+def _collate(rows):
+    return torch.tensor([int(row["number"]) for row in rows]), 0.0
+
+
+def _stream(shuffle=False):
+    stream = datasets.IterableDataset.from_generator(_rows)
+    return stream.shuffle(seed=3, buffer_size=8) if shuffle else stream
+
+
+def _table():
+    return datasets.Dataset.from_dict({"number": list(range(LENGTH))})
+
+
+# Each with whether it keeps a position, so that nothing is announced before training.
+LOADERS = {
+    "datasets, stream": (lambda: DataLoader(_stream(), 4, collate_fn=_collate), True),
+    "datasets, shuffled": (lambda: DataLoader(_stream(True), 4, collate_fn=_collate), False),
+    "datasets, worker": (
+        lambda: DataLoader(_stream(), 4, collate_fn=_collate, num_workers=1),
+        False,
+    ),
+    "datasets, table": (lambda: DataLoader(_table(), 4, shuffle=True, collate_fn=_collate), True),
+    "torchdata, map": (lambda: StatefulDataLoader(Noisy(), 4, shuffle=True), True),
+    "torchdata, generator": (
+        lambda: StatefulDataLoader(Noisy(), 4, shuffle=True, generator=seeded()),
+        True,
+    ),
+    "torchdata, map, workers": (
+        lambda: StatefulDataLoader(Noisy(), 4, shuffle=True, num_workers=2),
+        True,
+    ),
+    "torchdata, stream": (lambda: StatefulDataLoader(NumbersWithState(), 4), True),
+    "torchdata, stream, workers": (
+        lambda: StatefulDataLoader(WithoutNoise(), 4, num_workers=2),
+        False,
+    ),
+    "torchdata, no state": (lambda: StatefulDataLoader(Numbers(), 4), False),
+    "torchdata of datasets": (
+        lambda: StatefulDataLoader(_stream(), 4, collate_fn=_collate),
+        True,
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", LOADERS)
+def test_a_loader_of_another_library_continues_exactly(name):
+    make, keeps_position = LOADERS[name]
+    expected = straight(make)
+    for cuts in CUTS:
+        assert interrupted(make, cuts) == expected
+    assert (find_position(make()).announcement is None) is keeps_position
+
+
+def test_a_stream_of_webdataset_continues_exactly(tmp_path):
+    path = tmp_path / "samples.tar"
+    with tarfile.open(path, "w") as archive:
+        for number in range(LENGTH):
+            content = str(number).encode()
+            entry = tarfile.TarInfo(f"{number:04d}.txt")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+
+    def collate(rows):
+        return torch.tensor([int(row["txt"]) for row in rows]), 0.0
+
+    def make():
+        stream = webdataset.WebDataset(str(path), shardshuffle=False)
+        return DataLoader(stream, 4, collate_fn=collate)
+
+    expected = straight(make)
+    samples = sorted(number for row in expected[:7] for number in row[:-4])
+    assert samples == list(range(LENGTH))
+    for cuts in CUTS:
+        assert interrupted(make, cuts) == expected
+    assert find_position(make()).announcement
+
+
+def test_a_stream_of_litdata_continues_exactly(tmp_path):
+    folder = str(tmp_path / "optimized")
+    litdata.optimize(_sample, list(range(LENGTH)), folder, num_workers=1, chunk_size=10)
+
+    def make():
+        stream = litdata.StreamingDataset(folder, shuffle=True, seed=3)
+        return litdata.StreamingDataLoader(stream, batch_size=4, collate_fn=_collate)
+
+    expected = straight(make)
+    for cuts in CUTS:
+        assert interrupted(make, cuts) == expected
+    assert find_position(make()).announcement
+
+
+def _sample(number):
+    return {"number": number}
