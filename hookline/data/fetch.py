@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -58,12 +58,19 @@ class Fetch(Dataset[Any]):
         if collate_fn is None and is_known:
             self._read_batch = make_batch_reader(dataset)
 
-    def batch(self, key: int, indices: Indices) -> Any:
+    def plain_batch(self, indices: list[int]) -> Any:
+        """Return the batch of some samples, which draw from the global generators as they are."""
+        if self._read_batch is not None:
+            return self._read_batch(indices)
+        return self._collate(_read_samples(self.dataset, indices))
+
+    def batch(self, key: int, indices: Indices, positions: Sequence[int] | None = None) -> Any:
         """Return the batch of some samples.
 
         Args:
             key: The epoch's key, see `epoch_key`.
             indices: The indices of the samples.
+            positions: Their positions in the epoch, if they do not follow from the indices.
         """
         if self._read_batch is not None:
             return self._read_batch(indices)
@@ -73,11 +80,11 @@ class Fetch(Dataset[Any]):
         for generator in self._unused:
             generator.keep()
         if get_worker_info() is not None:  # nothing else in a worker draws random numbers
-            return self._exact_batch(key, chosen)
+            return self._exact_batch(key, chosen, positions)
         for generator in self._seeded:
             generator.keep()
         try:
-            return self._exact_batch(key, chosen)
+            return self._exact_batch(key, chosen, positions)
         except BaseException:
             _restore(self._unused)  # the error may have come after a draw
             raise
@@ -89,32 +96,32 @@ class Fetch(Dataset[Any]):
         key, indices = message
         return self.batch(key, indices)
 
-    def _exact_batch(self, key: int, indices: list[int]) -> Any:
+    def _exact_batch(self, key: int, indices: list[int], positions: Sequence[int] | None) -> Any:
         """Return a batch; read it again as long as a generator is drawn from for the first time."""
         while True:
-            batch = self._collate(self._samples(key, indices))
+            batch = self._collate(self._samples(key, indices, positions or indices))
             if not self._find_draws():
                 return batch
 
-    def _samples(self, key: int, indices: list[int]) -> list[Any]:
+    def _samples(self, key: int, indices: list[int], positions: Sequence[int]) -> list[Any]:
         if self._is_new:
-            return self._first_samples(key, indices)
+            return self._first_samples(key, indices, positions)
         if not self._seeded:
             return _read_samples(self.dataset, indices)
         samples = []
-        for index in indices:
-            seed = sample_seed(key, index)
+        for index, position in zip(indices, positions, strict=True):
+            seed = sample_seed(key, position)
             for generator in self._seeded:
                 generator.seed(seed)
             samples.append(self.dataset[index])
         return samples
 
-    def _first_samples(self, key: int, indices: list[int]) -> list[Any]:
+    def _first_samples(self, key: int, indices: list[int], positions: Sequence[int]) -> list[Any]:
         """Read the first batch; check its first sample, for most datasets draw for all or none."""
         self._is_new = False
         first = self.dataset[indices[0]]
         if self._find_draws():
-            return self._samples(key, indices)
+            return self._samples(key, indices, positions)
         others = indices[1:]
         return [first, *_read_samples(self.dataset, others)] if others else [first]
 

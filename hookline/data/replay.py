@@ -23,16 +23,14 @@ from torch.utils.data import (
     SubsetRandomSampler,
     WeightedRandomSampler,
     default_collate,
-    get_worker_info,
 )
 from torch.utils.data.distributed import DistributedSampler
 
-from hookline.data.fetch import is_deterministic, make_batch_reader
+from hookline.data.fetch import Fetch, is_deterministic
 from hookline.data.generators import END, capture_generators, isolated, restore_generators
 from hookline.data.options import PASSED_ON
 from hookline.data.protocols import is_epoch_aware, length_of
 from hookline.data.replacement import make_resumable
-from hookline.data.seeding import preserved_rng, seed_sample
 from hookline.data.worker_pool import WorkerPool
 from hookline.errors import ConfigError
 from hookline.rng import restore_rng, rng_state
@@ -232,44 +230,29 @@ class _Reader(Dataset[Any]):
         self.dataset = loader.dataset
         self._collate = loader.collate_fn
         self._is_single = loader.batch_sampler is None
-        self._read_at_once = None
-        is_plain = loader.collate_fn is default_collate and not self._is_single
-        if is_plain and is_deterministic(loader.dataset):
-            self._read_at_once = make_batch_reader(loader.dataset)
+        collate = None if loader.collate_fn is default_collate else loader.collate_fn
+        self._fetch = Fetch(loader.dataset, self._collate_single if self._is_single else collate)
 
     def read(self, plan: tuple[int | None, int, Any]) -> Any:
         """Return the batch of a plan."""
-        key, number, indices = plan
-        if self._read_at_once is not None:
-            return self._read_at_once(indices)
+        key, number, item = plan
         if key is None:
-            return self._collate(self._read_samples(indices))
-        if get_worker_info() is not None:  # nothing else in a worker draws random numbers
-            return self._read_seeded(key, number, indices)
-        with preserved_rng():
-            return self._read_seeded(key, number, indices)
+            return self._read_plainly(item)
+        indices = [item] if self._is_single else list(item)
+        first = number * BATCH_STRIDE
+        return self._fetch.batch(key, indices, range(first, first + len(indices)))
 
     def __getitems__(self, plan: tuple[int | None, int, Any]) -> Any:
         """Return the batch of a plan; torch's DataLoader calls this in its workers."""
         return self.read(plan)
 
-    def _read_seeded(self, key: int, number: int, indices: Any) -> Any:
-        position = number * BATCH_STRIDE
-        if self._is_single or hasattr(self.dataset, "__getitems__"):
-            seed_sample(key, position)
-            return self._collate(self._read_samples(indices))
-        samples = []
-        for offset, index in enumerate(indices):
-            seed_sample(key, position + offset)
-            samples.append(self.dataset[index])
-        return self._collate(samples)
-
-    def _read_samples(self, indices: Any) -> Any:
+    def _read_plainly(self, item: Any) -> Any:
         if self._is_single:
-            return self.dataset[indices]
-        if hasattr(self.dataset, "__getitems__"):
-            return self.dataset.__getitems__(indices)
-        return [self.dataset[index] for index in indices]
+            return self._collate(self.dataset[item])
+        return self._fetch.plain_batch(item)
+
+    def _collate_single(self, samples: list[Any]) -> Any:
+        return self._collate(samples[0])
 
 
 class _AtFirstUse:
