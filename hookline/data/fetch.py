@@ -51,6 +51,7 @@ class Fetch(Dataset[Any]):
         self._is_checked = not is_known or collate_fn is not None  # which may draw, too
         self._unused = global_generators()  # the generators that nothing was drawn from yet
         self._seeded: list[GlobalGenerator] = []
+        self._is_kept = False  # in a worker: the unused generators are as they were kept
         if getattr(dataset, "deterministic", None) is False:
             self._unused, self._seeded = self._seeded, self._unused
         self._is_new = not is_known and not self._seeded  # no sample was read yet
@@ -59,7 +60,7 @@ class Fetch(Dataset[Any]):
             self._read_batch = make_batch_reader(dataset)
 
     def plain_batch(self, indices: list[int]) -> Any:
-        """Return the batch of some samples, which draw from the global generators as they are."""
+        """Return the batch of some samples, without seeding the global generators."""
         if self._read_batch is not None:
             return self._read_batch(indices)
         return self._collate(_read_samples(self.dataset, indices))
@@ -77,9 +78,12 @@ class Fetch(Dataset[Any]):
         chosen = indices.tolist() if isinstance(indices, Tensor) else indices
         if not self._is_checked:
             return self._collate(_read_samples(self.dataset, chosen))
-        for generator in self._unused:
-            generator.keep()
-        if get_worker_info() is not None:  # nothing else in a worker draws random numbers
+        is_in_worker = get_worker_info() is not None  # where nothing else draws random numbers
+        if not (is_in_worker and self._is_kept):
+            for generator in self._unused:
+                generator.keep()
+        if is_in_worker:
+            self._is_kept = True
             return self._exact_batch(key, chosen, positions)
         for generator in self._seeded:
             generator.keep()
