@@ -43,7 +43,7 @@ class HookRegistry(Registry[T]):
             raise hook_type_error(hook)
         if isinstance(config, Mapping):
             for key in self.COMMON:
-                if key in config:
+                if config.get(key) is not None:  # `name: null` is the default name
                     setattr(hook, key, config[key])
         return hook
 
@@ -94,7 +94,7 @@ def check_common(component: str, given: Mapping[str, Any]) -> list[Problem]:
             problems.append(dataclasses.replace(problem, **about))  # type: ignore[arg-type]
     wanted = {"name": "text", "frequency": "a whole number of at least 1"}
     for key, expected in wanted.items():
-        if key not in given:
+        if key not in given or (key == "name" and given[key] is None):
             continue
         value = given[key]
         if not fits(value, HookRegistry.COMMON[key]) or (key == "frequency" and value < 1):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hookline.counters import Counters
+from hookline.progress import Progress, current_epoch, current_iter
 
 
 def is_due(completed: int, interval: int, start: int = 0, end: int | None = None) -> bool:
@@ -16,38 +16,44 @@ def is_due(completed: int, interval: int, start: int = 0, end: int | None = None
     """
     if end is not None and completed >= end:
         return True
-    return interval > 0 and completed >= start and (completed - start) % interval == 0
+    if interval < 1 or completed < max(start, 1):
+        return False
+    return (completed - start) % interval == 0
 
 
 class IntervalMethods:
-    """Predicates for `after_*` sites, where the current iteration or epoch is not counted yet."""
+    """Predicates about the current iteration or epoch; between two, about the one that is over.
 
-    def every_n_epochs(self, runner: Counters, n: int, start: int = 0) -> bool:
-        """Return whether every n-th epoch, counted from `start`, is ending."""
-        return is_due(runner.epoch + 1, n, start)
+    An iteration or epoch is not counted yet while it runs: `current_iter` includes it.
+    """
 
-    def every_n_iters(self, runner: Counters, n: int, start: int = 0) -> bool:
-        """Return whether every n-th iteration, counted from `start`, is ending."""
-        return is_due(runner.iter + 1, n, start)
+    def every_n_epochs(self, runner: Progress, n: int, start: int = 0) -> bool:
+        """Return whether this epoch is an n-th one, counted from `start`."""
+        return is_due(current_epoch(runner), n, start)
+
+    def every_n_iters(self, runner: Progress, n: int, start: int = 0) -> bool:
+        """Return whether this iteration is an n-th one, counted from `start`."""
+        return is_due(current_iter(runner), n, start)
 
     every_n_train_iters = every_n_iters
 
-    def every_n_inner_iters(self, runner: Counters, n: int) -> bool:
-        """Return whether every n-th iteration of its epoch is ending."""
+    def every_n_inner_iters(self, runner: Progress, n: int) -> bool:
+        """Return whether this iteration is an n-th one of its epoch."""
         return is_due(runner.batch_idx + 1, n)
 
-    def end_of_epoch(self, runner: Counters) -> bool:
-        """Return whether the epoch's last iteration is ending, if its length is known."""
-        return runner.epoch_length is not None and runner.inner_iter + 1 == runner.epoch_length
+    def end_of_epoch(self, runner: Progress) -> bool:
+        """Return whether this is the last iteration of its epoch, if the length is known."""
+        done = runner.inner_iter + current_iter(runner) - runner.iter
+        return done == runner.epoch_length
 
-    def is_last_epoch(self, runner: Counters) -> bool:
-        """Return whether the last epoch is ending."""
-        return runner.max_epochs is not None and runner.epoch + 1 >= runner.max_epochs
+    def is_last_epoch(self, runner: Progress) -> bool:
+        """Return whether this is the last epoch."""
+        return runner.max_epochs is not None and current_epoch(runner) >= runner.max_epochs
 
     is_last_train_epoch = is_last_epoch
 
-    def is_last_iter(self, runner: Counters) -> bool:
-        """Return whether the last iteration is ending."""
-        return runner.max_iters is not None and runner.iter + 1 >= runner.max_iters
+    def is_last_iter(self, runner: Progress) -> bool:
+        """Return whether this is the last iteration."""
+        return runner.max_iters is not None and current_iter(runner) >= runner.max_iters
 
     is_last_train_iter = is_last_iter

@@ -16,6 +16,7 @@ from hookline.dist import World, connect
 from hookline.engine import HOOKS, BaseHook, BaseRunner
 from hookline.engine.manager import HookOrConfig, LocateError, Order
 from hookline.engine.runner import Loaders, Optimizers
+from hookline.events.visualizer import Visualizer
 from hookline.hooks.builder import get_default_hooks, given_hooks
 from hookline.metrics import Metric, build_metrics
 from hookline.profiling.cost_report import DEFAULT_BUDGET
@@ -161,6 +162,15 @@ class Runner(BaseRunner):
             deterministic=deterministic,
             locate_error=locate_error,
         )
+
+    def register_hooks(self, hooks: Iterable[HookOrConfig]) -> None:
+        """Register hooks, after the services that their methods may name as arguments."""
+        if self.get_service("visualizer") is None:
+            self.register_service("checkpoints_dir", self.work_dir)
+            self.register_service("logs_dir", self.work_dir)
+            self.register_service("visualization_dir", self.work_dir / "visualizations")
+            self.register_service("visualizer", Visualizer(self.events))
+        super().register_hooks(hooks)
 
     @classmethod
     def from_config(

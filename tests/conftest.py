@@ -93,3 +93,33 @@ def mlflow_server(tmp_path_factory):
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def trackio_database(tmp_path, monkeypatch):
+    """The file of Trackio's project `digits`, in a test directory."""
+    pytest.importorskip("trackio")
+    pytest.importorskip("trackio.media")  # all of it, so that all of it uses the test directory
+    folder = tmp_path / "trackio"
+    # The folder is read from the environment when the package is imported.
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "trackio":
+            for attribute, path in (("TRACKIO_DIR", folder), ("MEDIA_DIR", folder / "media")):
+                if hasattr(module, attribute):
+                    monkeypatch.setattr(module, attribute, path)
+    return folder / "digits.db"
+
+
+@pytest.fixture
+def wandb_environment(monkeypatch, tmp_path):
+    """An environment in which W&B has no account and keeps runs offline."""
+    wandb = pytest.importorskip("wandb")
+    for name in ("WANDB_API_KEY", "WANDB_BASE_URL", "WANDB_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    monkeypatch.setenv("WANDB_CONSOLE", "off")
+    monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    wandb.teardown()  # it reads the environment only once
+    yield
+    wandb.teardown()

@@ -12,7 +12,7 @@ from hookline.errors import suggest
 from hookline.events.chart import text_chart
 from hookline.events.format import format_value
 from hookline.events.logs import escaped
-from hookline.events.read import Curve, matching, read_curves
+from hookline.events.read import Curve, RunLog, matching
 from hookline.metrics.direction import infer_direction
 
 LINE_STYLES = ("-", "--", "-.", ":")  # Different styles keep equal curves visible.
@@ -23,17 +23,24 @@ Curves = dict[str, Curve]
 
 def run(runs: Sequence[str], metrics: Sequence[str], plot: str | None) -> int:
     """Print a table of all scalars, and charts of the chosen metrics."""
-    logs: dict[str, Curves] = {}
+    logs: dict[str, RunLog] = {}
     for label, path in zip(_run_labels(runs), runs, strict=True):
-        logs[label] = read_curves(path)
-    charts = {metric: _select_curves(metric, logs) for metric in metrics or _default_metrics(logs)}
+        logs[label] = RunLog(path)
+    by_epoch = any(log.by_epoch for log in logs.values())
+    axis = "epoch" if by_epoch else "iteration"
+    shown = {
+        label: log.curves_over_epochs() if by_epoch else log.curves() for label, log in logs.items()
+    }
+    charts = {
+        metric: _select_curves(metric, shown) for metric in metrics or _default_metrics(shown)
+    }
     if not metrics:
         _print_summary(logs)
     for metric, curves in charts.items():
-        print(f"\n{metric}")
+        print(f"\n{metric} by {axis}")
         print(text_chart(curves, width=chart_columns()))
     if plot is not None and charts:
-        _draw(charts, Path(plot))
+        _draw(charts, axis, Path(plot))
         print(f"\n{plot}")
     return 0
 
@@ -70,12 +77,14 @@ def _select_curves(metric: str, logs: dict[str, Curves]) -> Curves:
     return selected
 
 
-def _print_summary(logs: dict[str, Curves]) -> None:
-    headers = ["scalar", "last (iteration)", "best (iteration)"]
+def _print_summary(logs: dict[str, RunLog]) -> None:
+    headers = ["scalar", "last", "best"]
     rows = []
-    for run, curves in logs.items():
-        for name, curve in curves.items():
-            row = [escaped(name), _format_point(name, curve[-1]), _format_best(name, curve)]
+    for run, log in logs.items():
+        for name, curve in log.curves().items():
+            axis = log.axis(name)
+            last = _format_point(name, curve[-1], axis)
+            row = [escaped(name), last, _format_best(name, curve, axis)]
             if len(logs) > 1:
                 row.insert(0, run)
             rows.append(row)
@@ -85,31 +94,31 @@ def _print_summary(logs: dict[str, Curves]) -> None:
         print_table(rows, headers)
 
 
-def _format_best(name: str, curve: Curve) -> str:
+def _format_best(name: str, curve: Curve, axis: str) -> str:
     """Return the best point, or nothing if the name does not imply a direction."""
     direction = infer_direction(name.partition("/")[2])
     if direction is None:
         return ""
     choose = min if direction == "less" else max
-    return _format_point(name, choose(curve, key=lambda point: point[1]))
+    return _format_point(name, choose(curve, key=lambda point: point[1]), axis)
 
 
-def _format_point(name: str, point: tuple[int, float]) -> str:
-    iteration, value = point
-    return f"{format_value(name.removeprefix('train/'), value)} ({iteration})"
+def _format_point(name: str, point: tuple[float, float], axis: str) -> str:
+    step, value = point
+    return f"{format_value(name.removeprefix('train/'), value)} ({axis} {step:g})"
 
 
-def _draw(charts: dict[str, Curves], path: Path) -> None:
+def _draw(charts: dict[str, Curves], axis: str, path: Path) -> None:
     from matplotlib.figure import Figure  # slow to import; the table does not need it
 
     figure = Figure(figsize=(8, 4 * len(charts)), layout="constrained")
     rows = figure.subplots(len(charts), squeeze=False)[:, 0]
     for axes, (metric, curves) in zip(rows, charts.items(), strict=True):
         for (label, curve), style in zip(curves.items(), cycle(LINE_STYLES), strict=False):
-            iterations, values = zip(*curve, strict=True)
+            positions, values = zip(*curve, strict=True)
             marker = "." if len(curve) < MAX_MARKED_POINTS else None
-            axes.plot(iterations, values, style, label=label, marker=marker)
-        axes.set(title=metric, xlabel="iteration")
+            axes.plot(positions, values, style, label=label, marker=marker)
+        axes.set(title=metric, xlabel=axis)
         axes.grid(alpha=0.3)
         axes.legend()
     try:

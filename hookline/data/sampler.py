@@ -85,6 +85,11 @@ class EpochSampler:
             return self.length
         return start + min(batches, left) * self.batch_size * self.world_size
 
+    def __len__(self) -> int:
+        """Return the number of samples that this rank reads in an epoch."""
+        last = len(range(self.rank, self._last_size(0), self.world_size))
+        return (self.count() - 1) * self.batch_size + last
+
     def last_share(self, start: int = 0) -> float:
         """Return this rank's part of the epoch's last batch, relative to an even division of it."""
         size = self._last_size(start)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import chain, zip_longest
 from typing import Any
@@ -11,6 +12,7 @@ import torch.distributed as dist
 from torch.utils.data.distributed import DistributedSampler
 
 from hookline.dist.world import World
+from hookline.errors import HooklineError, Suggestion
 
 MISSING = object()
 
@@ -52,6 +54,42 @@ def mean_over_ranks(world: World, value: Any, samples: int) -> Any:
     weighted = own * samples if samples else torch.zeros_like(own)  # without samples it may be NaN
     sums = world.sum([float(samples), *weighted.flatten().tolist()])
     return (torch.tensor(sums[1:]) / sums[0]).reshape(own.shape)
+
+
+def combine_results(world: World, results: Mapping[str, float], loader: Any) -> dict[str, float]:
+    """Return the metrics that a function measured on each rank, the same on all ranks.
+
+    If each rank had a share of the data, a metric is the mean weighted by samples. Otherwise all
+    ranks had the whole data, and the metrics are those of rank 0.
+    """
+    if world.size == 1:
+        return dict(results)
+    sampler: Any = getattr(loader, "sampler", None)
+    is_share = is_sharded(loader)
+    samples = len(sampler) if is_share and hasattr(sampler, "__len__") else None
+    texts = world.gather_text(json.dumps([samples, dict(results)]))
+    answers = [json.loads(text) for text in texts]
+    for rank, (_, values) in enumerate(answers):
+        if values.keys() != answers[0][1].keys():
+            raise HooklineError(
+                f"test_fn returned other metrics on rank {rank} than on rank 0: "
+                f"{', '.join(values) or 'none'} and {', '.join(answers[0][1]) or 'none'}",
+                suggestion=Suggestion(advice="return the same names on all ranks"),
+            )
+    if not is_share:
+        return dict(answers[0][1])
+    if any(count is None for count, _ in answers):
+        advice = "return predictions from test_fn, or give the loader's sampler a length"
+        raise HooklineError(
+            "cannot average the metrics of test_fn over the ranks: their samples are not known",
+            suggestion=Suggestion(advice=advice),
+        )
+    total = sum(count for count, _ in answers)
+    combined = {}
+    for name in answers[0][1]:
+        parts = [count * values[name] for count, values in answers if count]
+        combined[name] = sum(parts) / total if total else float("nan")
+    return combined
 
 
 def gather_in_order(batches: list[list[Any]], loader: Any, world: World) -> list[Any]:

@@ -34,6 +34,7 @@ class Evaluation:
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     test_fn: TestFunction | None = None  # takes the model and a loader, in place of our pass
     efficient_test: bool = False  # keep no predictions for a dataset that has `evaluate`
+    by_epoch: bool = True  # validations are scheduled by epoch, so that an epoch has at most one
     sync_buffers: bool = True  # use rank 0's buffers, such as batch norm statistics, on all ranks
     set_name: str = ""  # of the set that is being evaluated, if there are several
     _at_end: ExitStack = field(default_factory=ExitStack, repr=False)

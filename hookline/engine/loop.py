@@ -81,6 +81,7 @@ class Loop:
         """Settle the requests of `before_train` hooks. Call it before the first epoch."""
         runner = self._runner
         runner.sites.costs.begin_training(runner.iter)
+        runner.events.outbox.open()
         if self.resuming and runner.iter >= self.requests.due_at:
             self.requests.settle_on_resume(runner)
         else:
@@ -100,12 +101,14 @@ class Loop:
         is_inside = runner.inner_iter > 0
         if not is_inside:
             self.reapply_state()
+        self.phase = "before_epoch"
         self.call_site("before_epoch")
         self.call_site("before_train_epoch")
         if open_data is not None:
             open_data()
         if is_inside:
             self.reapply_state()
+        self.phase = ""
         if not self.owns_data:
             self.await_batch()
 

@@ -28,6 +28,7 @@ from hookline.metrics.base import Metric, move_metrics
 from hookline.metrics.best import BestTracker
 from hookline.metrics.results import Metrics
 from hookline.profiling import cost_report
+from hookline.progress import current_position
 from hookline.rng import deterministic_algorithms, seed_everything
 from hookline.step import LossFunction, make_step
 from hookline.stop_reason import StopReason
@@ -99,7 +100,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         self.max_iters = max_iters
         self._init_progress()
 
-        self.events = EventStorage(self)
+        self.events = EventStorage(self, current_position)
         self.evaluation = Evaluation(move_metrics(metrics or {}, self.device))
         self.best = BestTracker(self.evaluation.metrics, self.logger)
         self.checkpointer = Checkpointer(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hookline.events.outbox import Record, Row
 from hookline.events.portable import from_row, to_row
 from hookline.events.rows import RowFile, finite
-from hookline.events.storage import Record
 from hookline.events.writer import Writer
 
 
@@ -28,13 +28,15 @@ class Config(NamedTuple):
     iter: int = 0
 
 
-Job = Scalars | Config | Record
+Job = Scalars | Row | Config | Record
 
 
 def hand_over(job: Job, writer: Writer) -> None:
     """Pass one job to a tracker."""
     if isinstance(job, Scalars):
         writer.write_scalars(job.mode, job.values, iter=job.iter, epoch=job.epoch)
+    elif isinstance(job, Row):
+        writer.write_row(job)
     elif isinstance(job, Config):
         writer.write_config(job.values)
     else:
@@ -89,7 +91,7 @@ class Backlog:
         """Return the iterations of the waiting reports."""
         if self._file is None:
             return []
-        return [row["iter"] for row in self._file.rows() if row.get("kind") == "scalars"]
+        return [row["iter"] for row in self._file.rows() if row.get("kind") in ("scalars", "row")]
 
     def __len__(self) -> int:
         return 0 if self._file is None else len(self._file.rows())
@@ -112,6 +114,8 @@ class Backlog:
 def _row(job: Job) -> dict[str, Any]:
     if isinstance(job, Scalars):
         return {"kind": "scalars", **job._asdict(), "values": finite(job.values)}
+    if isinstance(job, Row):
+        return {"kind": "row", **job._asdict(), "values": finite(job.values)}
     if isinstance(job, Config):
         return {"kind": "config", **job._asdict()}
     return to_row(job)
@@ -119,12 +123,14 @@ def _row(job: Job) -> dict[str, Any]:
 
 def _job(row: Mapping[str, Any]) -> Job:
     if row["kind"] == "scalars":
-        return Scalars(
-            row["mode"],
-            {name: float(value) for name, value in row["values"].items()},
-            row["iter"],
-            row["epoch"],
-        )
+        return Scalars(row["mode"], _numbers(row["values"]), row["iter"], row["epoch"])
+    if row["kind"] == "row":
+        fields = {name: row[name] for name in Row._fields}
+        return Row(**{**fields, "values": _numbers(row["values"])})
     if row["kind"] == "config":
         return Config(row["values"], row["iter"])
     return from_row(row)
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    return {name: float(value) for name, value in values.items()}

@@ -6,16 +6,16 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from hookline.events.outbox import Record
 from hookline.events.portable import portable
-from hookline.events.storage import Record
-from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.events.writer import WRITERS, TrackerWriter, require
 from hookline.secrets import mask_text
 
 log = logging.getLogger("hookline")
 
 
 @WRITERS.register("clearml")
-class ClearMLWriter(Writer):
+class ClearMLWriter(TrackerWriter):
     """Logs to a ClearML task, and to an offline session without an account or a server.
 
     Args:
@@ -51,22 +51,20 @@ class ClearMLWriter(Writer):
         self._folder = self._task.get_offline_mode_folder() if self._offline else None
         self._log = self._task.get_logger()
 
-    def write_scalars(
-        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
-    ) -> None:
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
         for name, value in scalars.items():
-            series, _, title = tag(mode, name).partition("/")
-            self._log.report_scalar(title, series, value=float(value), iteration=iter)
+            series, _, title = name.partition("/")
+            self._log.report_scalar(title, series, value=value, iteration=step)
 
     def write(self, record: Record) -> None:
         record = portable(record)
         title, value = record.name, record.value
         if record.kind == "image":
-            self._log.report_image(title, "image", iteration=record.iter, image=value)
+            self._log.report_image(title, "image", iteration=record.step, image=value)
         elif record.kind == "histogram":
             labels = [f"{edge:.4g}" for edge in value.edges[:-1]]
             self._log.report_histogram(
-                title, "counts", iteration=record.iter, values=value.counts, xlabels=labels
+                title, "counts", iteration=record.step, values=value.counts, xlabels=labels
             )
         elif record.kind == "text":
             self._log.report_text(f"{title}\n{value}", print_console=False)

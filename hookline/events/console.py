@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from hookline.events.format import for_lines, format_scalars
+from hookline.events.outbox import Row
 from hookline.events.writer import WRITERS, Writer
 
 
@@ -53,6 +54,15 @@ class ConsoleWriter(Writer):
             shown = format_scalars(for_lines(scalars) if mode == "train" else scalars)
             self._logger.info("%s  %s", self._position(mode, iter, epoch), shown)
 
+    def write_row(self, row: Row) -> None:
+        values = for_lines(row.values) if row.mode == "train" else row.values
+        if not values or not self._logger.isEnabledFor(logging.INFO):
+            return
+        if row.mode == "train" and self._bar is not None:
+            self._bar.show(values)
+            return
+        self._logger.info("%s  %s  %s", row.mode, _position_of(row), format_scalars(values))
+
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
@@ -82,3 +92,10 @@ class ConsoleWriter(Writer):
             self._handler.setFormatter(logging.Formatter("%(message)s"))
         self._logger.addHandler(self._handler)
         self._logger.setLevel(logging.INFO)
+
+
+def _position_of(row: Row) -> str:
+    if row.mode != "train":
+        return f"epoch {row.epoch}" if row.step == row.epoch else f"iter {row.iter}"
+    step = "" if row.step == row.iter else f"  step {row.step}"
+    return f"epoch {row.epoch}  iter {row.iter}{step}"

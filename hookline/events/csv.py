@@ -7,10 +7,11 @@ import io
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from hookline.events.logs import escaped
-from hookline.events.rows import iteration_of, set_aside
+from hookline.events.outbox import Row
+from hookline.events.rows import free_names, iteration_of, set_aside
 from hookline.events.writer import WRITERS, Writer
 from hookline.files import open_to_append, open_to_read, replace_lines, sync_file
 
@@ -26,7 +27,16 @@ class CSVWriter(Writer):
     def write_scalars(
         self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
     ) -> None:
-        row = {"mode": mode, "iter": iter, "epoch": epoch, "wall_time": f"{time.time():.3f}"}
+        self._append(_position(mode, iter, epoch, time.time()), mode, scalars)
+
+    def write_row(self, row: Row) -> None:
+        where = _position(row.mode, row.iter, row.epoch, row.time)
+        if row.step != row.iter:
+            where["step"] = row.step
+        self._append(where, row.mode, row.values)
+
+    def _append(self, row: dict[str, Any], mode: str, scalars: Mapping[str, float]) -> None:
+        scalars = free_names(mode, scalars)
         row |= {_harmless(name): value for name, value in scalars.items()}
         new = [name for name in row if name not in self._columns]
         if new:
@@ -75,6 +85,10 @@ class CSVWriter(Writer):
             *(_line([row.get(name) or "" for name in self._columns]) for row in rows),
         ]
         replace_lines(self.path, lines)
+
+
+def _position(mode: str, iteration: int, epoch: int, moment: float) -> dict[str, Any]:
+    return {"mode": mode, "iter": iteration, "epoch": epoch, "wall_time": f"{moment:.3f}"}
 
 
 def _line(cells: Sequence[object]) -> str:

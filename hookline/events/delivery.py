@@ -16,8 +16,8 @@ import torch
 
 from hookline.errors import HooklineError
 from hookline.events.backlog import Backlog, Config, Job, Scalars, hand_over
+from hookline.events.outbox import Record, Row
 from hookline.events.portable import portable
-from hookline.events.storage import Record
 from hookline.events.writer import Writer
 from hookline.secrets import mask_text
 
@@ -91,6 +91,9 @@ class Delivery(Writer):
         self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
     ) -> None:
         self._put(Scalars(mode, dict(scalars), iter, epoch))
+
+    def write_row(self, row: Row) -> None:
+        self._put(row)
 
     def write(self, record: Record) -> None:
         try:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hookline.events.outbox import Record
 from hookline.events.portable import portable
-from hookline.events.storage import Record
-from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.events.writer import WRITERS, TrackerWriter, require
 from hookline.files import replace_file, replace_lines
 
 
 @WRITERS.register("dvclive")
-class DVCLiveWriter(Writer):
+class DVCLiveWriter(TrackerWriter):
     """Writes metrics as tables, parameters as YAML, and images; `resume` keeps earlier ones."""
 
     def __init__(
@@ -31,21 +31,18 @@ class DVCLiveWriter(Writer):
             str(dir), resume=resume, save_dvc_exp=save_dvc_exp, report=report, dvcyaml=dvcyaml
         )
 
-    def write_scalars(
-        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
-    ) -> None:
-        self._live.step = iter
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
+        self._live.step = step
         for name, value in scalars.items():
-            self._live.log_metric(_path(tag(mode, name)), float(value))
-        self._live.log_metric(f"{mode}/epoch", epoch)
+            self._live.log_metric(_path(name), value)
         self._live.sync()
 
     def write(self, record: Record) -> None:
         record = portable(record)
-        self._live.step = record.iter
+        self._live.step = record.step
         name, value = _path(record.name), record.value
         if record.kind == "image":
-            self._live.log_image(f"{name}/{record.iter}.png", value)
+            self._live.log_image(f"{name}/{record.step}.png", value)
         elif record.kind == "histogram":
             edges = value.edges.tolist()
             points = [
@@ -53,7 +50,7 @@ class DVCLiveWriter(Writer):
                 for low, count in zip(edges, value.counts, strict=False)
             ]
             self._live.log_plot(
-                f"{name.replace('/', '_')}_{record.iter}",
+                f"{name.replace('/', '_')}_{record.step}",
                 points,
                 x="from",
                 y="count",

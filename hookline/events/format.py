@@ -12,6 +12,7 @@ MEMORY = "system/memory_mb"
 SHOWN_LAST = ("time", "data_time", "eta", MEMORY)
 GROUP_RATE = re.compile(r"lr(_[^/]*)?/")  # the learning rate of a parameter group
 MAX_GROUP_RATES = 4  # in one line
+CURVES_ONLY = ("data/", "lr", "memory/", "system/", "throughput/", "time/")  # too many for a line
 
 
 def format_scalars(scalars: Mapping[str, float]) -> str:
@@ -28,11 +29,16 @@ def format_scalars(scalars: Mapping[str, float]) -> str:
 def for_lines(scalars: Mapping[str, float]) -> dict[str, float]:
     """Return the scalars of a training interval for a line, without those for curves only.
 
-    Names with a slash, such as `system/cpu`, are left out, except for memory and a few group rates.
+    Groups of measurements such as `system/cpu` are left out, except for memory and a few rates.
     """
     rates = [name for name in scalars if GROUP_RATE.match(name)]
     kept = {MEMORY, *(rates if len(rates) <= MAX_GROUP_RATES else ())}
-    return {name: value for name, value in scalars.items() if "/" not in name or name in kept}
+    lines = {}
+    for name, value in scalars.items():
+        is_group = "/" in name and name.startswith(CURVES_ONLY)
+        if not is_group or name in kept:
+            lines[name] = value
+    return lines
 
 
 def format_value(name: str, value: float) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hookline.events.describe import config_text, flat
+from hookline.events.outbox import Record
 from hookline.events.portable import portable
-from hookline.events.storage import Record
-from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.events.writer import WRITERS, TrackerWriter, require
 
 RUN_TAG = "hookline.run"
 PARAMS_AT_ONCE = 100  # the limit of the server
@@ -20,7 +20,7 @@ LONGEST_PARAM = 6000
 
 
 @WRITERS.register("mlflow")
-class MLflowWriter(Writer):
+class MLflowWriter(TrackerWriter):
     """Logs metrics, parameters and artifacts to an MLflow run; the same id continues it."""
 
     slow: ClassVar[bool] = True
@@ -59,31 +59,24 @@ class MLflowWriter(Writer):
         )
         self.id = self._run.info.run_id
 
-    def write_scalars(
-        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
-    ) -> None:
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        values = {tag(mode, name): value for name, value in scalars.items()} | {
-            f"{mode}/epoch": epoch
-        }
-        self._client.log_batch(
-            self.id,
-            metrics=[Metric(_name(key), float(value), now, iter) for key, value in values.items()],
-        )
+        metrics = [Metric(_name(key), value, now, step) for key, value in scalars.items()]
+        self._client.log_batch(self.id, metrics=metrics)
 
     def write(self, record: Record) -> None:
         record = portable(record)
         name, value = _name(record.name), record.value
         if record.kind == "image":
             self._client.log_image(
-                self.id, value, artifact_file=f"images/{name}/step_{record.iter:06d}.png"
+                self.id, value, artifact_file=f"images/{name}/step_{record.step:06d}.png"
             )
         elif record.kind == "histogram":
             content = {"counts": value.counts.tolist(), "edges": value.edges.tolist()}
             self._client.log_dict(
-                self.id, content, f"histograms/{name}/step_{record.iter:06d}.json"
+                self.id, content, f"histograms/{name}/step_{record.step:06d}.json"
             )
         elif record.kind == "text":
             self._client.log_text(self.id, value, f"text/{name}.txt")

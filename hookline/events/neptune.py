@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from hookline.events.describe import flat
+from hookline.events.outbox import Record
 from hookline.events.portable import portable
-from hookline.events.storage import Record
-from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.events.writer import WRITERS, TrackerWriter, require
 
 log = logging.getLogger("hookline")
 
 
 @WRITERS.register("neptune")
-class NeptuneWriter(Writer):
+class NeptuneWriter(TrackerWriter):
     """Records a run in a folder in the format of Neptune's client: JSON lines and files."""
 
     def __init__(
@@ -52,17 +52,15 @@ class NeptuneWriter(Writer):
             else:
                 os.environ["NEPTUNE_DATA_DIRECTORY"] = before
 
-    def write_scalars(
-        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
-    ) -> None:
-        for name, value in {**scalars, "epoch": epoch}.items():
-            self._run[tag(mode, name)].append(float(value), step=iter)
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
+        for name, value in scalars.items():
+            self._run[name].append(value, step=step)
 
     def write(self, record: Record) -> None:
         from neptune.types import File
 
         record = portable(record)
-        value, step = record.value, record.iter
+        value, step = record.value, record.step
         if record.kind == "image":
             self._run[record.name].append(File.as_image(value / 255.0), step=step)
         elif record.kind == "histogram":

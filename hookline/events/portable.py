@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from hookline.events.storage import Record
+from hookline.events.outbox import Record
 
 BINS = 64
 CHANNELS = (1, 3, 4)
@@ -106,7 +106,8 @@ def from_row(row: Mapping[str, Any]) -> Record:
         value = Histogram(np.asarray(value[0]), np.asarray(value[1]))
     elif row["kind"] == "artifact":
         value = Path(value)
-    return Record(row["kind"], row["name"], value, row["iter"], row["epoch"], row["time"])
+    fields = {name: row[name] for name in Record._fields if name in row}
+    return Record(**{**fields, "value": value})
 
 
 def _draw_figure(figure: Any) -> np.ndarray[Any, Any]:

@@ -11,6 +11,8 @@ from typing import Any
 
 from hookline.files import open_to_append, read_lines, replace_lines, sync_file
 
+RESERVED = ("mode", "iter", "epoch", "wall_time", "step")  # no scalars
+
 # json.dumps would create an encoder for each row.
 encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -105,3 +107,12 @@ def _parse(line: str) -> dict[str, Any] | None:
 def finite(scalars: Mapping[str, float]) -> dict[str, float | str]:
     """Return scalars with NaN and infinity as text, because JSON has no such numbers."""
     return {name: value if math.isfinite(value) else str(value) for name, value in scalars.items()}
+
+
+def free_names(mode: str, scalars: Mapping[str, float]) -> Mapping[str, float]:
+    """Return scalars without reserved names: `epoch` becomes `train_epoch`."""
+    if not any(name in scalars for name in RESERVED):
+        return scalars
+    return {
+        f"{mode}_{name}" if name in RESERVED else name: value for name, value in scalars.items()
+    }

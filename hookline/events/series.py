@@ -36,6 +36,8 @@ class Series:
     """
 
     __slots__ = (
+        "is_point",
+        "loaded_last_iter",
         "moments",
         "on_device",
         "pending",
@@ -55,6 +57,8 @@ class Series:
         self.moments: deque[Moment | None] = deque(maxlen=window)  # None: recorded before a resume
         self.smoothed = smoothed
         self.running = running
+        self.loaded_last_iter = -1  # the iteration of the last value in a checkpoint
+        self.is_point = False  # whether its values are written one by one, not at an interval
 
     def resize(self, window: int) -> None:
         """Change the number of values to keep."""
@@ -102,7 +106,7 @@ class Series:
         if self.pending_moments:
             return self.pending_moments[-1][0]
         last = self.moments[-1] if self.moments else None
-        return -1 if last is None else last[0]
+        return self.loaded_last_iter if last is None else last[0]
 
     def history(self) -> list[Scalar]:
         """Return the values of the window with their moments."""
@@ -114,12 +118,17 @@ class Series:
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {"window": list(self.window), "smoothed": self.smoothed}
+        state["last_iter"] = self.last_iter()
+        if self.is_point:
+            state["is_point"] = True
         if self.running:
             state["running"] = {kind: list(sums) for kind, sums in self.running.items()}
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self.window.extend(state["window"])
+        self.is_point = state.get("is_point", False)
+        self.loaded_last_iter = state.get("last_iter", -1)
         self.moments.extend([None] * len(self.window))
         for kind, sums in state.get("running", {}).items():
             if self.running and kind in self.running:

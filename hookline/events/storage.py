@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from hookline.errors import ConfigError
+from hookline.events.outbox import Outbox, Point, Record
 from hookline.events.series import Moment, Scalar, Series, fetch
 
 WINDOW = 256  # values kept per scalar by default
@@ -26,17 +27,6 @@ class Clock(Protocol):
     epoch: int
 
 
-class Record(NamedTuple):
-    """An image, histogram, figure, text or file with its position in the run."""
-
-    kind: str  # image, histogram, figure, text or artifact
-    name: str
-    value: Any
-    iter: int
-    epoch: int
-    time: float
-
-
 class Mean(NamedTuple):
     """A mean of a scalar that is reported under another name."""
 
@@ -47,11 +37,24 @@ class Mean(NamedTuple):
 class EventStorage:
     """Records values, leaving tensors on their device; `flush` fetches them in one transfer.
 
+    There are two kinds of scalars. Those that the loop produces in each iteration
+    (`put_iteration_scalar`: loss, times, learning rates) are written at an interval, as means.
+    All others (`put_scalar`) are written once each, at the step where they were recorded.
+
     Each scalar keeps only its last values, so memory and cost do not grow with the run.
+
+    Args:
+        clock: The counters of the run.
+        locate: Takes the clock; returns the iteration and the epoch, counted from 1, that a record
+            made now belongs to.
     """
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(
+        self, clock: Clock, locate: Callable[[Any], tuple[int, int]] | None = None
+    ) -> None:
         self._clock = clock
+        self._locate = locate or _counters_of
+        self.outbox = Outbox()
         self._moment: Moment = (-1, -1, 0.0)
         self._series: dict[str, Series] = {}
         self._evaluated: dict[str, Series] = {}  # of the current or last evaluation
@@ -61,53 +64,88 @@ class EventStorage:
         self.losses_of = -1  # the last iteration whose losses are recorded, by one of several hooks
         # The learning rates of the last step, if a schedule has changed them since.
         self.step_learning_rates: dict[str, float] | None = None
-        self.recorded = 0  # the number of scalars so far, to see whether there are new ones
-        self.listeners: list[Any] = []  # writers of images and other records
+        self.metrics_by_epoch = True  # whether the epoch is the x axis of metrics
         # Called before a read: hooks that record many values at a time.
         self.sources: list[Callable[[], object]] = []
 
-    def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
-        """Record a number or a tensor with one element.
+    @property
+    def listeners(self) -> list[Any]:
+        """The writers that get every record as it comes."""
+        return self.outbox.listeners
+
+    def put_scalar(
+        self,
+        name: str,
+        value: Any,
+        smoothing_hint: bool = True,
+        *,
+        global_step: int | None = None,
+    ) -> None:
+        """Record a number or a tensor with one element, to be written once, at its step.
+
+        A scalar that is recorded during an evaluation is part of its results.
 
         A tensor on a device is read at the next report, so clone one that changes in place.
 
         Args:
             name: The name of the scalar.
             value: The number.
-            smoothing_hint: Whether reports show the mean of recent values or only the last one.
+            smoothing_hint: Whether the result of an evaluation is the mean of its values or the
+                last one.
+            global_step: Its position on the x axis; by default the iteration it belongs to.
         """
-        series = self._into.get(name) or self._new_series(name, smoothing_hint, self._into)
+        value = _checked(name, value)
+        if self._into is self._evaluated and global_step is None:
+            self._append(self._evaluated, name, value, smoothing_hint)
+            return
+        self._append(self._series, name, value, smoothing_hint, is_point=True)
+        iteration, epoch = self._locate(self._clock)
+        step = iteration if global_step is None else int(global_step)
+        mode = "val" if self._into is self._evaluated else "train"
+        point = Point(mode, name, value, iteration, epoch, step, time.time())
+        self.outbox.put_point(point)
+
+    def put_scalars(
+        self,
+        scalars: Mapping[str, Any] | None = None,
+        *,
+        smoothing_hint: bool = True,
+        global_step: int | None = None,
+        **more: Any,
+    ) -> None:
+        """Record several scalars, from a mapping or by keyword."""
+        for name, value in {**(scalars or {}), **more}.items():
+            self.put_scalar(name, value, smoothing_hint, global_step=global_step)
+
+    def put_iteration_scalar(self, name: str, value: Any, smoothed: bool = True) -> None:
+        """Record a scalar that every iteration has; writers get its mean at their interval.
+
+        Args:
+            name: The name of the scalar.
+            value: The number, or a tensor with one element.
+            smoothed: Whether writers get the mean of the interval or the last value.
+        """
         if type(value) is not float:
             if type(value) is Tensor and value.is_cpu and value.numel() == 1:
                 value = float(value.item())  # There is no device to wait for.
             else:
                 value = _checked(name, value)
-                series.on_device = series.on_device or type(value) is not float
-        clock, moment = self._clock, self._moment
-        if clock.iter != moment[0] or clock.epoch != moment[1]:
-            moment = self._moment = (clock.iter, clock.epoch, time.time())
-        series.pending.append(value)
-        series.pending_moments.append(moment)
-        self.recorded += 1
-        if len(series.pending) >= PENDING:
-            self.flush()
+        self._append(self._into, name, value, smoothed)
 
-    def put_scalars(
-        self, scalars: Mapping[str, Any] | None = None, *, smoothing_hint: bool = True, **more: Any
-    ) -> None:
-        """Record several scalars, from a mapping or by keyword."""
-        for name, value in {**(scalars or {}), **more}.items():
-            self.put_scalar(name, value, smoothing_hint)
+    def put_iteration_scalars(self, scalars: Mapping[str, Any], smoothed: bool = True) -> None:
+        """Record several scalars that every iteration has."""
+        for name, value in scalars.items():
+            self.put_iteration_scalar(name, value, smoothed)
 
     @contextmanager
     def evaluation_scope(self) -> Iterator[None]:
         """Record scalars as results of an evaluation, apart from those of training."""
-        recorded, self._evaluated = self.recorded, {}
+        self._evaluated = {}
         self._into = self._evaluated
         try:
             yield
         finally:
-            self._into, self.recorded = self._series, recorded
+            self._into = self._series
 
     def evaluation_scalars(self) -> dict[str, float]:
         """Return the mean of each scalar over the current or last evaluation, or its last value."""
@@ -118,33 +156,31 @@ class EventStorage:
         }
 
     def put_history(self, name: str, values: Iterable[float], moments: Iterable[Moment]) -> None:
-        """Record several past values of a scalar with their moments."""
+        """Record past values of a scalar that every iteration has, with their moments."""
         series = self._series.get(name) or self._new_series(name, True, self._series)
-        before = len(series.pending)
         series.pending.extend(values)
         series.pending_moments.extend(moments)
-        self.recorded += len(series.pending) - before
         if len(series.pending) >= PENDING:
             self.flush()
 
-    def put_image(self, name: str, image: Any) -> None:
+    def put_image(self, name: str, image: Any, *, global_step: int | None = None) -> None:
         """Record an image: an array or tensor HW, HWC or CHW of bytes or of numbers from 0 to 1."""
-        self._emit("image", name, image)
+        self._emit("image", name, image, global_step)
 
-    def put_histogram(self, name: str, values: Any) -> None:
+    def put_histogram(self, name: str, values: Any, *, global_step: int | None = None) -> None:
         """Record a histogram of an array or tensor, or ready counts and edges."""
-        self._emit("histogram", name, values)
+        self._emit("histogram", name, values, global_step)
 
-    def put_figure(self, name: str, figure: Any) -> None:
+    def put_figure(self, name: str, figure: Any, *, global_step: int | None = None) -> None:
         """Record a matplotlib figure."""
-        self._emit("figure", name, figure)
+        self._emit("figure", name, figure, global_step)
 
-    def put_text(self, name: str, text: str) -> None:
-        self._emit("text", name, text)
+    def put_text(self, name: str, text: str, *, global_step: int | None = None) -> None:
+        self._emit("text", name, text, global_step)
 
     def put_artifact(self, name: str, path: Any) -> None:
         """Record a file."""
-        self._emit("artifact", name, path)
+        self._emit("artifact", name, path, None)
 
     def keep(self, count: int) -> None:
         """Keep at least `count` values of each scalar (10,000 at most), for means over them."""
@@ -186,13 +222,13 @@ class EventStorage:
         return [] if series is None else series.history()
 
     def recorded_at(self, name: str) -> int:
-        """Return the iteration of a scalar's last value; -1 if this process recorded none."""
+        """Return the iteration of a scalar's last value; -1 if there is none."""
         self._ask()
         series = self._series.get(name)
         return -1 if series is None else series.last_iter()
 
     def means(self, count: int, since: int | None = None) -> dict[str, float]:
-        """Return the mean of each scalar over its last `count` values, and the added means.
+        """Return the mean of each iteration scalar over its last `count` values, and added means.
 
         A scalar that is not smoothed has its last value. With `since`, scalars without a value
         from that iteration on are left out.
@@ -206,7 +242,7 @@ class EventStorage:
         result = {
             name: series.mean(count if series.smoothed else 1)
             for name, series in known.items()
-            if series.window
+            if series.window and not series.is_point
         }
         for name, mean in self._means.items():
             if mean.of in known and known[mean.of].window:
@@ -232,6 +268,7 @@ class EventStorage:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the recent values, which smoothing needs after a resume."""
+        self.outbox.deliver()  # A run that resumes from this state does not record them again.
         self.flush()
         return {name: series.state_dict() for name, series in self._series.items()}
 
@@ -239,8 +276,11 @@ class EventStorage:
         self._ask()  # Drop the values that hooks have not recorded yet.
         self._series.clear()
         self.losses_of = -1
+        # A rollback: the points of the repeated iterations will be recorded again.
+        self.outbox.drop_after(self._clock.iter)
         for name, saved in state.items():
-            self._new_series(name, saved["smoothed"], self._series).load_state_dict(saved)
+            series = self._new_series(name, saved["smoothed"], self._series)
+            series.load_state_dict(saved)
 
     def _ask(self) -> None:
         for source in self.sources:
@@ -263,10 +303,37 @@ class EventStorage:
         }
         return {kind: [0.0, 0.0, -1.0] for kind in sorted(kinds)} or None
 
-    def _emit(self, kind: str, name: str, value: Any) -> None:
-        record = Record(kind, name, value, self._clock.iter, self._clock.epoch, time.time())
-        for listener in self.listeners:
-            listener.write(record)
+    def _append(
+        self,
+        among: dict[str, Series],
+        name: str,
+        value: Any,
+        smoothed: bool,
+        is_point: bool = False,
+    ) -> None:
+        """Add a value to the recent values of its scalar."""
+        series = among.get(name)
+        if series is None:
+            series = self._new_series(name, smoothed, among)
+            series.is_point = is_point
+        if type(value) is not float:
+            series.on_device = True
+        clock, moment = self._clock, self._moment
+        if clock.iter != moment[0] or clock.epoch != moment[1]:
+            moment = self._moment = (clock.iter, clock.epoch, time.time())
+        series.pending.append(value)
+        series.pending_moments.append(moment)
+        if len(series.pending) >= PENDING:
+            self.flush()
+
+    def _emit(self, kind: str, name: str, value: Any, global_step: int | None) -> None:
+        iteration, epoch = self._locate(self._clock)
+        record = Record(kind, name, value, iteration, epoch, time.time(), global_step)
+        self.outbox.put_record(record)
+
+
+def _counters_of(clock: Clock) -> tuple[int, int]:
+    return clock.iter, clock.epoch + 1
 
 
 def _checked(name: str, value: Any) -> Any:

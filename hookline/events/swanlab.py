@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hookline.events.outbox import Record
 from hookline.events.portable import portable
-from hookline.events.storage import Record
-from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.events.writer import WRITERS, TrackerWriter, require
 from hookline.secrets import mask_text
 
 log = logging.getLogger("hookline")
 
 
 @WRITERS.register("swanlab")
-class SwanLabWriter(Writer):
+class SwanLabWriter(TrackerWriter):
     """Logs to a SwanLab run, and to an offline run on disk without an account or a server.
 
     The same id continues a run. SwanLab's mode `local` loses all data without a dashboard, so it is
@@ -53,27 +53,19 @@ class SwanLabWriter(Writer):
             self._run = self._swanlab.init(mode="offline", **wanted)
         self._folder = self._run.dir if hasattr(self._run, "dir") else dir
 
-    def write_scalars(
-        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
-    ) -> None:
-        self._run.log(
-            {
-                **{tag(mode, name): float(value) for name, value in scalars.items()},
-                f"{mode}/epoch": epoch,
-            },
-            step=iter,
-        )
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
+        self._run.log(dict(scalars), step=step)
 
     def write(self, record: Record) -> None:
         record = portable(record)
         if record.kind == "image":
-            self._run.log({record.name: self._swanlab.Image(record.value)}, step=record.iter)
+            self._run.log({record.name: self._swanlab.Image(record.value)}, step=record.step)
         elif record.kind == "artifact":
             self._run.save(str(record.value), base_path=str(record.value.parent))
         else:
             text = record.value if record.kind == "text" else _table(record.value)
             self._run.log(
-                {f"{record.kind}/{record.name}": self._swanlab.Text(text)}, step=record.iter
+                {f"{record.kind}/{record.name}": self._swanlab.Text(text)}, step=record.step
             )
 
     def write_config(self, config: Mapping[str, Any]) -> None:

@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from hookline.events.describe import config_text
+from hookline.events.outbox import Record, Row
 from hookline.events.portable import portable
-from hookline.events.storage import Record
-from hookline.events.writer import WRITERS, Writer, require, tag
-from hookline.files import open_to_read
+from hookline.events.writer import WRITERS, TrackerWriter, require
+from hookline.files import open_to_read, replace_file
+
+LAST_ITERATION = ".last_iteration"  # a file that a closed log has
 
 
 @WRITERS.register("tensorboard")
-class TensorBoardWriter(Writer):
+class TensorBoardWriter(TrackerWriter):
     """Writes scalars, images, histograms, text and the model's graph to event files in a folder."""
 
     def __init__(self, log_dir: str | Path = "tensorboard") -> None:
@@ -23,19 +25,28 @@ class TensorBoardWriter(Writer):
         self._used_before = self.log_dir.is_dir() and any(
             self.log_dir.glob("events.out.tfevents.*")
         )
+        self._last_iter = 0
         self._open(None)
 
     def write_scalars(
         self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
     ) -> None:
+        self._last_iter = max(self._last_iter, iter)
+        super().write_scalars(mode, scalars, iter=iter, epoch=epoch)
+
+    def write_row(self, row: Row) -> None:
+        self._last_iter = max(self._last_iter, row.iter)
+        super().write_row(row)
+
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
         for name, value in scalars.items():
-            self.board.add_scalar(tag(mode, name), value, iter)
-        self.board.add_scalar(f"{mode}/epoch", epoch, iter)
+            self.board.add_scalar(name, value, step)
         self.board.flush()
 
     def write(self, record: Record) -> None:
+        self._last_iter = max(self._last_iter, record.iter)
         record = portable(record)
-        name, value, step = record.name, record.value, record.iter
+        name, value, step = record.name, record.value, record.step
         if record.kind == "image":
             self.board.add_image(name, value, step, walltime=record.time, dataformats="HWC")
         elif record.kind == "histogram":
@@ -59,9 +70,19 @@ class TensorBoardWriter(Writer):
         self.board.flush()
 
     def cut_after(self, iteration: int) -> None:
-        """Make TensorBoard drop the points after an iteration."""
-        self.board.close()
-        self._open(iteration + 1)
+        """Make TensorBoard drop the points after an iteration.
+
+        It drops them by their steps, and so also points with a larger `global_step`. Nothing is
+        dropped if the run ended with that iteration.
+        """
+        try:
+            is_complete = int((self.log_dir / LAST_ITERATION).read_text()) <= iteration
+        except (OSError, ValueError):  # The process was killed.
+            is_complete = False
+        (self.log_dir / LAST_ITERATION).unlink(missing_ok=True)
+        if not is_complete:
+            self.board.close()
+            self._open(iteration + 1)
 
     def set_aside(self) -> None:
         """Make TensorBoard drop the points of an earlier run in the same folder."""
@@ -77,6 +98,7 @@ class TensorBoardWriter(Writer):
 
     def close(self) -> None:
         self.board.close()
+        replace_file(self.log_dir / LAST_ITERATION, str(self._last_iter))
 
     def _open(self, purge_step: int | None) -> None:
         require("tensorboard", "tensorboard")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hookline.events.outbox import Record
 from hookline.events.portable import portable
-from hookline.events.storage import Record
-from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.events.writer import WRITERS, TrackerWriter, require
 
 
 @WRITERS.register("trackio")
-class TrackioWriter(Writer):
+class TrackioWriter(TrackerWriter):
     """Logs to a Trackio run; the same name continues it."""
 
     def __init__(
@@ -28,30 +28,22 @@ class TrackioWriter(Writer):
             project, name=name, space_id=space_id, config=dict(config or {}), resume="allow", **own
         )
 
-    def write_scalars(
-        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
-    ) -> None:
-        self._run.log(
-            {
-                **{tag(mode, name): float(value) for name, value in scalars.items()},
-                f"{mode}/epoch": epoch,
-            },
-            step=iter,
-        )
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
+        self._run.log(dict(scalars), step=step)
 
     def write(self, record: Record) -> None:
         record = portable(record)
         trackio, value = self._trackio, record.value
         if record.kind == "image":
-            self._run.log({record.name: trackio.Image(value)}, step=record.iter)
+            self._run.log({record.name: trackio.Image(value)}, step=record.step)
         elif record.kind == "histogram":
             self._run.log(
                 {record.name: trackio.Histogram(np_histogram=(value.counts, value.edges))},
-                step=record.iter,
+                step=record.step,
             )
         elif record.kind == "text":
             self._run.log(
-                {f"text/{record.name}": trackio.Markdown(f"```\n{value}\n```")}, step=record.iter
+                {f"text/{record.name}": trackio.Markdown(f"```\n{value}\n```")}, step=record.step
             )
         else:
             artifact = trackio.Artifact(

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hookline.events.outbox import Record
 from hookline.events.portable import portable
-from hookline.events.storage import Record
-from hookline.events.writer import WRITERS, Writer, require, tag
+from hookline.events.writer import WRITERS, TrackerWriter, require
 from hookline.secrets import mask_text
 
 log = logging.getLogger("hookline")
@@ -21,7 +21,7 @@ INIT_TIMEOUT = 30  # seconds; the default of the library is 90
 
 
 @WRITERS.register("wandb")
-class WandbWriter(Writer):
+class WandbWriter(TrackerWriter):
     """Logs to a W&B run, and to an offline run on disk without an account or a server."""
 
     def __init__(
@@ -52,26 +52,21 @@ class WandbWriter(Writer):
         if log_code:
             self._run.log_code()
 
-    def write_scalars(
-        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
-    ) -> None:
-        self._log(
-            {**{tag(mode, name): value for name, value in scalars.items()}, f"{mode}/epoch": epoch},
-            iter,
-        )
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
+        self._log(dict(scalars), step)
 
     def write(self, record: Record) -> None:
         record = portable(record)
         name, value = record.name, record.value
         if record.kind == "image":
-            self._log({name: self._wandb.Image(value)}, record.iter)
+            self._log({name: self._wandb.Image(value)}, record.step)
         elif record.kind == "histogram":
             self._log(
-                {name: self._wandb.Histogram(np_histogram=(value.counts, value.edges))}, record.iter
+                {name: self._wandb.Histogram(np_histogram=(value.counts, value.edges))}, record.step
             )
         elif record.kind == "text":
             self._log(
-                {f"text/{name}": self._wandb.Html(f"<pre>{html.escape(value)}</pre>")}, record.iter
+                {f"text/{name}": self._wandb.Html(f"<pre>{html.escape(value)}</pre>")}, record.step
             )
         else:
             kind = "model" if name.startswith("checkpoints/") else "file"

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from hookline.errors import HooklineError, Suggestion
-from hookline.events.storage import Record
+from hookline.events.outbox import Record, Row
 from hookline.registry import Registry
 from hookline.signature import parameters
 
 
 class Writer:
-    """Receives scalars at each logging interval and other records when they are recorded."""
+    """Receives means at each logging interval, and all other records at their own steps."""
 
     slow: ClassVar[bool] = False  # whether its calls wait for a network and need a thread
     failed = False  # set before `close` if the run ended with an error
@@ -24,6 +24,11 @@ class Writer:
         self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
     ) -> None:
         """Write scalars of train, val or test; `iter` and `epoch` count finished ones."""
+
+    def write_row(self, row: Row) -> None:
+        """Write recorded scalars, or results of an evaluation, at their own step."""
+        iteration = row.step if row.mode == "train" else row.iter
+        self.write_scalars(row.mode, row.values, iter=iteration, epoch=row.epoch)
 
     def write(self, record: Record) -> None:
         """Write an image, histogram, figure, text or file."""
@@ -46,6 +51,24 @@ class Writer:
 
     def close(self) -> None:
         """Write buffered records and release all resources."""
+
+
+class TrackerWriter(Writer):
+    """A writer for a tracker, where a scalar has a tag such as `train/loss` and a step."""
+
+    def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
+        """Write scalars by their tags."""
+        raise NotImplementedError
+
+    def write_scalars(
+        self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
+    ) -> None:
+        tagged = {tag(mode, name): float(value) for name, value in scalars.items()}
+        self.log_scalars({**tagged, f"{mode}/epoch": epoch}, iter)
+
+    def write_row(self, row: Row) -> None:
+        tagged = {tag(row.mode, name): float(value) for name, value in row.values.items()}
+        self.log_scalars(tagged, row.step)
 
 
 class RegistryOfWriters(Registry[Writer]):

@@ -95,7 +95,7 @@ class AttentionMapHook(ImageHook):
                 title = f"attention of {name}, step {step}"
                 yield name, draw_attention(each[: self.max_heads], image, title)
 
-        self.paint(runner, compose)
+        self.paint(runner, compose, step)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         self.after_forward(runner)  # for driven loops, which may skip that site

@@ -74,7 +74,7 @@ def given_hooks(hooks: Iterable[Any]) -> list[BaseHook]:
 def get_default_hooks(
     replaced_by: Iterable[BaseHook] = (), without: Iterable[str] = ()
 ) -> list[BaseHook]:
-    """Build the default hooks.
+    """Build the default hooks, sorted by priority.
 
     Args:
         replaced_by: Hooks of the run. Each replaces the default hooks of its class, and of the
@@ -100,7 +100,8 @@ def get_default_hooks(
             ]
         )
     defaults = [HOOKS.get(name)() for name in DEFAULT_HOOKS if name not in unwanted]
-    return [hook for hook in defaults if not any(_replaces(other, hook) for other in given)]
+    wanted = [hook for hook in defaults if not any(_replaces(other, hook) for other in given)]
+    return sorted(wanted, key=lambda hook: get_priority(hook.priority))
 
 
 def _replaces(given: BaseHook, default: BaseHook) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from hookline.checkpoint import INEXACT, check_name, is_reserved_name, publish, with_shards
@@ -14,6 +15,7 @@ from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, 
 from hookline.engine.run_state import capture
 from hookline.errors import parameter_error
 from hookline.metrics.best import DEFAULT_METRIC, TrackedMetric
+from hookline.metrics.direction import DEFAULT_RULE, given_rule
 from hookline.optim.averaging import average_buffers
 
 EPOCH_TEMPLATE = "epoch_{}.pth"
@@ -35,11 +37,12 @@ class CheckpointHook(BaseHook):
         max_keep_ckpts: Number of numbered checkpoints to keep. -1 keeps all.
         save_last: Keep `last.pth`, from which a run resumes.
         save_best: Keep the best checkpoint: true for the best in `best_metric`, a metric, a list of
-            metrics, or `auto` for the first metric measured.
+            metrics, or `auto` for the first metric measured. `save_best: false` switches it off, and
+            `save_best: false` of EvalHook does so too unless metrics are named here.
         best_metric: Metric of the best checkpoint, if `save_best` is true. The default stands for
             the metric of EvalHook.
-        rule: `less` if lower is better. With `greater`, the direction comes from `greater_keys`,
-            `less_keys`, then the name of the metric.
+        rule: `greater` or `less`. Without it, the direction comes from `greater_keys`, `less_keys`,
+            `higher_is_better` of the metric, or whole words of its name.
         out_dir: Directory of the files. None uses the work directory.
         filename_tmpl: File name, with `{}` for the number. If iterations are counted, the default
             is `iter_{}.pth`.
@@ -73,7 +76,7 @@ class CheckpointHook(BaseHook):
     save_last: bool = True
     save_best: bool | str | list[str] = True
     best_metric: str = DEFAULT_METRIC
-    rule: Literal["greater", "less"] = "greater"
+    rule: Literal["greater", "less"] = DEFAULT_RULE
     out_dir: str | None = None
     filename_tmpl: str = EPOCH_TEMPLATE
     save_begin: int = 0
@@ -116,17 +119,10 @@ class CheckpointHook(BaseHook):
         excluded = [key for key, is_wanted in parts.items() if not is_wanted]
         runner.checkpointer.open(self.out_dir or runner.work_dir, self.async_save, excluded)
         self._saved_at = time.monotonic()
-        for metric in self._metrics():
-            runner.best.track(
-                TrackedMetric(
-                    self.name,
-                    "best_metric" if isinstance(self.save_best, bool) else "save_best",
-                    metric,
-                    self.rule,
-                    self.greater_keys or (),
-                    self.less_keys or (),
-                )
-            )
+        directory = Path(self.out_dir or runner.work_dir)
+        if runner.get_service("checkpoints_dir") != directory:
+            runner.register_service("checkpoints_dir", directory)
+        self._track_best(runner)
         if self.save_on_exception and runner.is_main and runner.parallel.mesh is not None:
             runner.logger.warning(
                 "%s: save_on_exception is ignored for sharded models: saving one needs every rank",
@@ -160,8 +156,9 @@ class CheckpointHook(BaseHook):
             runner.request_save()
 
     def after_val(self, runner: BaseRunner) -> None:
-        for metric in runner.best.improved(self.name):
-            if runner.checkpointer.is_open:
+        is_named = not isinstance(self.save_best, bool)
+        if (is_named or runner.best.is_saved) and runner.checkpointer.is_open:
+            for metric in runner.best.improved(self.name):
                 runner.request_save(f"best_{metric}")
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
@@ -220,6 +217,16 @@ class CheckpointHook(BaseHook):
         """Take the oldest files beyond `max_keep_ckpts` off the list, and return them."""
         self.kept, surplus = retain(self.kept, self.max_keep_ckpts)
         return surplus
+
+    def _track_best(self, runner: BaseRunner) -> None:
+        runner.best.vote_on_saving("checkpoint", bool(self.save_best))
+        parameter = "best_metric" if isinstance(self.save_best, bool) else "save_best"
+        keys = self.greater_keys or (), self.less_keys or ()
+        rule = given_rule(self.rule)
+        if self.save_best is True and self.best_metric != DEFAULT_METRIC:
+            runner.best.default_metric = runner.best.default_metric or self.best_metric
+        for metric in self._metrics():
+            runner.best.track(TrackedMetric(self.name, parameter, metric, rule, *keys))
 
     def _metrics(self) -> list[str]:
         if isinstance(self.save_best, bool):

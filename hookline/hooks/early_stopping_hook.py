@@ -14,6 +14,8 @@ from hookline.metrics.direction import infer_direction
 
 WEIGHTS = ("state_dict", "ema_state_dict")
 
+SIGNS = {"greater": 1, "less": -1, None: 0}  # of the directions
+
 
 @HOOKS.register()
 @dataclass
@@ -72,8 +74,7 @@ class EarlyStoppingHook(BaseHook):
     def __post_init__(self) -> None:
         require_at_least(self, 0, "patience", "min_delta")
         directions = {"min": "less", "max": "greater", "auto": infer_direction(self.monitor)}
-        signs = {"greater": 1, "less": -1, None: 0}
-        self._sign = signs[directions[self.mode]]  # times a score: more is better
+        self._sign = SIGNS[directions[self.mode]]  # times a score: more is better
         self._best_is_new = False
         self._restored_at = -1
         if not self.restore_best_weights:
@@ -81,6 +82,8 @@ class EarlyStoppingHook(BaseHook):
 
     def before_run(self, runner: BaseRunner) -> None:
         runner.best.require(self.name, "monitor", self.monitor)
+        if self.mode == "auto":
+            self._sign = SIGNS[runner.best.usual_direction(self.monitor)]
 
     def before_train(self, runner: BaseRunner) -> None:
         if not self._sign:

@@ -84,7 +84,7 @@ class FeatureMapHook(PictureHook):
         outputs = self._outputs
         self._outputs = {}
         if outputs:
-            self.paint(runner, functools.partial(self._compose, outputs, runner.iter))
+            self.paint(runner, functools.partial(self._compose, outputs, runner.iter), runner.iter)
         elif was_due:
             self.warn_once(
                 runner,

@@ -81,7 +81,8 @@ class GradientFlowHook(PictureHook):
             return
         is_detailed = runner.iter // self.frequency % DETAILS_INTERVAL == 0
         values = sample_values(runner.model) if is_detailed else {}
-        self.paint(runner, functools.partial(self._compose, flow, affected, runner.iter, values))
+        compose = functools.partial(self._compose, flow, affected, runner.iter, values)
+        self.paint(runner, compose, runner.iter)
         for name, (weights, gradients) in values.items():
             runner.events.put_histogram(f"weights/{name}", weights)
             runner.events.put_histogram(f"gradients/{name}", gradients)

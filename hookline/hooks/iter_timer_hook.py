@@ -19,9 +19,9 @@ MAX_PENDING = 1024  # Iterations that may be noted before their times are comput
 class IterTimerHook(BaseHook):
     """Record the time of iterations, rates and the ETA, and log the training speed at the end.
 
-    Each iteration has a `time` and a `data_time` (waiting for its batch). Every `interval`
-    iterations, the hook records `time/samples_per_s`, `time/iters_per_s` and `eta`, which includes
-    the remaining validations and saves. Sampled iterations also give the seconds of each phase:
+    Each iteration has a `time` and a `data_time` (waiting for its batch). A report has the `eta` of
+    its iteration, which includes the remaining validations and saves. Every `interval` iterations,
+    the hook records `time/samples_per_s` and `time/iters_per_s`. Sampled iterations also give the seconds of each phase:
     `time/data`, `time/forward`, `time/backward`, `time/optimizer` and `time/hooks`.
 
     An iteration only reads the clock. Times are computed for many iterations at once, when the
@@ -66,6 +66,7 @@ class IterTimerHook(BaseHook):
         self._warmup = 0.0  # Seconds of the warm-up.
         self._reported_seconds = 0.0  # `_seconds` at the last report.
         self._reported_iters = 0
+        self._pace = 0.0  # Seconds of an iteration, for the ETA.
         self._batch_size = 0  # Of a full batch: counting in every iteration would take long.
         samples, phases = runner.sites.costs.phase_totals()
         self._phase_samples = samples
@@ -79,7 +80,9 @@ class IterTimerHook(BaseHook):
         self._skip_pause(runner)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        self._pending.append((runner.iter, self.clock(), runner.loop.data_time))
+        # The clock stands still while a profile is written.
+        now = self.clock() - runner.sites.costs.excluded_seconds
+        self._pending.append((runner.iter, now, runner.loop.data_time))
         if runner.iter >= self._due:
             self._compute_times()
             # The last batch of an epoch may be smaller.
@@ -126,13 +129,14 @@ class IterTimerHook(BaseHook):
         if self._compute_times not in runner.events.sources:
             return  # An evaluation without training.
         self._compute_times()
-        self._outside += self.clock() - self._iteration_began
+        now = self.clock() - runner.sites.costs.excluded_seconds
+        self._outside += now - self._iteration_began
         self._outside_until = runner.iter
         self._begin(runner)
 
     def _begin(self, runner: BaseRunner) -> None:
         """Let the next iteration begin now."""
-        self._iteration_began = self.clock()
+        self._iteration_began = self.clock() - runner.sites.costs.excluded_seconds
         self._epoch = runner.epoch
         self._due = runner.iter  # The first iteration shows how large a batch is.
 
@@ -154,13 +158,14 @@ class IterTimerHook(BaseHook):
             recorded = 0
         elif warm:
             self._started = ends[warm - 1]
-        wall_time_of_zero = time.time() - self.clock()
+        wall_time_of_zero = time.time() - self.clock() + self.runner.sites.costs.excluded_seconds
         moments = [
             (iteration, self._epoch, wall_time_of_zero + end)
             for iteration, end, _ in pending[recorded:]
         ]
         self.runner.events.put_history("time", seconds[recorded:], moments)
         self.runner.events.put_history("data_time", waits[recorded:], moments)
+        self._record_eta(iterations[-1] + 1)
 
     def _report(self, runner: BaseRunner) -> None:
         seconds = self._seconds - self._reported_seconds
@@ -173,11 +178,20 @@ class IterTimerHook(BaseHook):
             "time/samples_per_s": rate * self._batch_size,
             **self._mean_phase_times(runner),
         }
-        if self.log_eta and runner.max_iters is not None:
-            scalars["eta"] = self._eta(runner.iter + 1, runner.max_iters, seconds / iters)
-        runner.events.put_scalars(scalars, smoothing_hint=False)
+        runner.events.put_iteration_scalars(scalars, smoothed=False)
+        self._pace = seconds / iters
         self._reported_seconds = self._seconds
         self._reported_iters = self._iters
+
+    def _record_eta(self, done: int) -> None:
+        """Record the time left after an iteration, at the pace since the last report."""
+        runner = self.runner
+        iters = self._iters - self._reported_iters
+        if iters:
+            self._pace = (self._seconds - self._reported_seconds) / iters
+        if self.log_eta and self._iters and runner.max_iters is not None:
+            eta = self._eta(done, runner.max_iters, self._pace)
+            runner.events.put_iteration_scalar("eta", eta, smoothed=False)
 
     def _eta(self, done: int, end: int, seconds: float) -> float:
         """Extrapolate the current pace and the mean time between iterations so far."""

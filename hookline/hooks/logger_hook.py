@@ -15,10 +15,12 @@ from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.logs import log_file
+from hookline.events.record_files import RecordFiles
 from hookline.files import replace_file
+from hookline.hooks.bases.other_names import offer
 from hookline.hooks.bases.tracker import (
     combine_ranks,
-    evaluation_results,
+    evaluation_row,
     is_fresh_run,
     record_losses,
     record_lr_and_memory,
@@ -26,6 +28,8 @@ from hookline.hooks.bases.tracker import (
 )
 
 LOG = "log.jsonl"
+
+__getattr__ = offer(__name__, "TensorBoardHook", "WandbHook", "MLflowHook")
 
 
 @HOOKS.register()
@@ -39,15 +43,18 @@ class LoggerHook(BaseHook):
     Args:
         interval: Number of iterations between two reports.
         by_epoch: Count iterations within the epoch. Otherwise count them within the run.
-        log_metric_by_epoch: Use the epoch as the `step` of validation results in `log.jsonl`.
-            Otherwise use the iteration.
-        ignore_last: Do not report the rest of an epoch after its last full interval.
+        log_metric_by_epoch: Use the epoch as the x axis of metrics: on the console, in `log.jsonl`,
+            in trackers and in the report. Otherwise, and for validations by iteration, use the
+            iteration.
+        ignore_last: Do not report the rest of an epoch, or of the run, after the last full
+            interval. An epoch or a run shorter than the interval is reported at its end.
         means: More means, by name: `{loss_100: {of: loss, over: 100}}`. `over` is a number of
             values, `epoch` or `global` (the whole run). The name of a scalar replaces its usual
             mean.
 
     Attributes:
-        reported_iter: Iteration of the last report of training.
+        reported_iter: Iteration up to which training is reported.
+        has_reported: Whether there was a report of training.
 
     Example:
         ```yaml
@@ -62,6 +69,7 @@ class LoggerHook(BaseHook):
     ignore_last: bool = True
     means: dict[str, dict[str, Any]] | None = None
     reported_iter: int | None = state(None)
+    has_reported: bool = state(False)
 
     priority = Priority.NORMAL
     ranks = "collective"
@@ -94,13 +102,13 @@ class LoggerHook(BaseHook):
         runner.events.keep(self.interval)
         for name, mean in (self.means or {}).items():
             runner.events.add_mean(name, **mean)
+        runner.events.metrics_by_epoch = self.log_metric_by_epoch
         self._started = time.perf_counter()
-        self._reported = runner.events.recorded
         if runner.is_main:
-            self._writers = [
-                ConsoleWriter(runner, self.by_epoch),
-                JSONLinesWriter(runner.work_dir / LOG),
-            ]
+            lines = JSONLinesWriter(runner.work_dir / LOG)
+            files = RecordFiles(runner.work_dir, lines)
+            self._writers = [ConsoleWriter(runner, self.by_epoch), lines, files]
+            runner.events.listeners.extend(self._writers)
         self._file = log_file(runner.work_dir)  # Every rank has a log file.
         runner.logger.addHandler(self._file)
 
@@ -121,29 +129,27 @@ class LoggerHook(BaseHook):
         record_losses(runner)
         position = runner.inner_iter if self.by_epoch else runner.iter
         if (position + 1) % self.interval == 0:
-            self._report(runner, self.interval)
+            self._report(runner, done=1)
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
-        rest = runner.inner_iter % self.interval
+        if not self.by_epoch:
+            return
         # An epoch shorter than the interval would otherwise never be reported.
-        whole_epoch = rest == runner.inner_iter
-        if self.by_epoch and rest and (whole_epoch or not self.ignore_last):
-            self._report(runner, rest, done=0)
+        is_short = runner.inner_iter < self.interval
+        if is_short or not self.ignore_last:
+            self._report_rest(runner)
+        self.reported_iter = runner.iter
 
     def after_val(self, runner: BaseRunner) -> None:
         # Not at after_val_epoch, where other hooks may still add results.
-        self._write("val", runner)
+        self._write_results(runner, "val")
 
     def after_test(self, runner: BaseRunner) -> None:
-        self._write("test", runner)
+        self._write_results(runner, "test")
 
     def after_train(self, runner: BaseRunner) -> None:
-        # Also in a run that was killed between its last checkpoint and its last report.
-        has_news = self.reported_iter is not None and runner.iter > self.reported_iter
-        if runner.world.size == 1:  # Not all ranks record the same, but all take part in a report.
-            has_news = has_news or runner.events.recorded > self._reported
-        if has_news:
-            self._report(runner, self.interval, done=0)
+        if not self.ignore_last or not self.has_reported:
+            self._report_rest(runner)
         if runner.is_main:
             seconds = time.perf_counter() - self._started
             runner.logger.info(
@@ -177,6 +183,7 @@ class LoggerHook(BaseHook):
 
     def cleanup(self, runner: BaseRunner) -> None:
         for writer in self._writers:
+            runner.events.outbox.remove(writer)
             writer.close()
         self._writers = []
         if self._file is not None:
@@ -187,27 +194,29 @@ class LoggerHook(BaseHook):
         for writer in self._writers:
             writer.cut_after(runner.iter)
             if isinstance(writer, JSONLinesWriter) and self.reported_iter is not None:
-                writer.cut_train_rows_after(self.reported_iter)
+                writer.cut_means_after(self.reported_iter)
 
-    def _report(self, runner: BaseRunner, count: int, done: int = 1) -> None:
-        if not self._writers and runner.world.size == 1:
-            return
+    def _report_rest(self, runner: BaseRunner) -> None:
+        """Report the iterations since the last report, if there are any."""
+        if self.reported_iter is not None and runner.iter > self.reported_iter:
+            self._report(runner, done=0)
+
+    def _report(self, runner: BaseRunner, done: int) -> None:
         record_lr_and_memory(runner)
-        scalars = combine_ranks(runner.world, runner.events.means(count))
-        self._reported = runner.events.recorded
-        self.reported_iter = runner.iter + done
+        iteration, epoch = runner.iter + done, report_epoch(runner, done)
+        since = runner.iter if self.reported_iter is None else self.reported_iter
+        scalars = combine_ranks(runner.world, runner.events.means(iteration - since, since))
+        self.has_reported = True
+        self.reported_iter = iteration
+        runner.events.outbox.deliver()
         for writer in self._writers:
-            writer.write_scalars(
-                "train", scalars, iter=runner.iter + done, epoch=report_epoch(runner, done)
-            )
+            writer.write_scalars("train", scalars, iter=iteration, epoch=epoch)
 
-    def _write(self, mode: str, runner: BaseRunner) -> None:
-        step = {"step": report_epoch(runner) if self.log_metric_by_epoch else runner.iter}
+    def _write_results(self, runner: BaseRunner, mode: str) -> None:
+        runner.events.outbox.open()
+        row = evaluation_row(runner, mode)
         for writer in self._writers:
-            scalars = evaluation_results(runner) | (
-                step if isinstance(writer, JSONLinesWriter) else {}
-            )
-            writer.write_scalars(mode, scalars, iter=runner.iter, epoch=report_epoch(runner))
+            writer.write_row(row)
 
 
 @HOOKS.register()

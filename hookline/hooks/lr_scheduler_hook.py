@@ -77,7 +77,7 @@ class LRSchedulerHook(BaseHook):
         runner.events.step_learning_rates = self.step_rates
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        runner.events.put_scalar("lr", self.step_rates["lr"], smoothing_hint=False)
+        runner.events.put_iteration_scalar("lr", self.step_rates["lr"], smoothed=False)
         self._scheduler.step()
 
     def cleanup(self, runner: BaseRunner) -> None:

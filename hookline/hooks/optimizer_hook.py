@@ -86,7 +86,7 @@ class OptimizerHook(BaseHook):
         for call in runner.sites.after_backward:
             call(runner)
         if self._clip is not None:
-            runner.events.put_scalar("grad_norm", self._clip(self._params))
+            runner.events.put_iteration_scalar("grad_norm", self._clip(self._params))
         if self._step(optimizer):
             runner.optimizer_steps += 1
             for call in runner.sites.after_optimizer_step:

@@ -14,7 +14,7 @@ from hookline.events import WRITERS, Writer
 from hookline.events.backlog import Backlog
 from hookline.events.delivery import Delivery
 from hookline.hooks.bases.tracker import (
-    evaluation_results,
+    evaluation_row,
     is_fresh_run,
     record_losses,
     record_lr_and_memory,
@@ -58,12 +58,14 @@ class PeriodicWriterHook(BaseHook):
     def before_run(self, runner: BaseRunner) -> None:
         runner.work_dir.mkdir(parents=True, exist_ok=True)
         runner.events.keep(self.period)
-        self._written = runner.events.recorded
+        self._written = runner.iter
 
     def before_train(self, runner: BaseRunner) -> None:
+        self._written = runner.iter
         self._start(runner, fresh=is_fresh_run(runner), iteration=runner.iter)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        self._written = runner.iter
         for writer in self._open:
             writer.cut_after(runner.iter)
 
@@ -72,20 +74,20 @@ class PeriodicWriterHook(BaseHook):
         if self.every_n_iters(runner, self.period):
             self._write(runner, done=1)
 
+    def before_val(self, runner: BaseRunner) -> None:
+        self._start(runner)
+
+    def before_test(self, runner: BaseRunner) -> None:
+        self._start(runner)
+
     def after_val(self, runner: BaseRunner) -> None:
-        for writer in self._start(runner):
-            writer.write_scalars(
-                "val", evaluation_results(runner), iter=runner.iter, epoch=report_epoch(runner)
-            )
+        self._write_results(runner, "val")
 
     def after_test(self, runner: BaseRunner) -> None:
-        for writer in self._start(runner):
-            writer.write_scalars(
-                "test", evaluation_results(runner), iter=runner.iter, epoch=report_epoch(runner)
-            )
+        self._write_results(runner, "test")
 
     def after_train(self, runner: BaseRunner) -> None:
-        if runner.events.recorded > self._written:
+        if runner.iter > self._written and runner.iter % self.period:
             self._write(runner, done=0)
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
@@ -95,7 +97,7 @@ class PeriodicWriterHook(BaseHook):
     def cleanup(self, runner: BaseRunner) -> None:
         opened, self._open = self._open, []
         for writer in opened:
-            runner.events.listeners.remove(writer)
+            runner.events.outbox.remove(writer)
             writer.failed = runner.exception is not None
             writer.close()
 
@@ -116,12 +118,20 @@ class PeriodicWriterHook(BaseHook):
 
     def _write(self, runner: BaseRunner, done: int) -> None:
         record_lr_and_memory(runner)
-        scalars = runner.events.means(self.period)
-        self._written = runner.events.recorded
-        for writer in self._start(runner):
-            writer.write_scalars(
-                "train", scalars, iter=runner.iter + done, epoch=report_epoch(runner, done)
-            )
+        iteration, epoch = runner.iter + done, report_epoch(runner, done)
+        count = iteration % self.period or self.period
+        scalars = runner.events.means(count, iteration - count)
+        self._written = iteration
+        writers = self._start(runner)
+        runner.events.outbox.deliver()
+        for writer in writers:
+            writer.write_scalars("train", scalars, iter=iteration, epoch=epoch)
+
+    def _write_results(self, runner: BaseRunner, mode: str) -> None:
+        runner.events.outbox.open()
+        row = evaluation_row(runner, mode)
+        for writer in self._open:
+            writer.write_row(row)
 
 
 def _class_of(config: Mapping[str, Any] | Writer | str) -> type[Writer]:

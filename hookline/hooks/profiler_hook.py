@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch.profiler import ProfilerAction
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import NO_VALUE, parameter_error, require_at_least, suggest
+from hookline.hooks.bases.other_names import offer
 from hookline.profiling.counting import FlopCount
 from hookline.profiling.profile_files import write_tables, write_traces
 from hookline.profiling.ranges import Ranges
@@ -18,6 +20,8 @@ from hookline.profiling.words import Spent, in_words
 
 RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 SCHEDULE = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}  # minimum of each
+
+__getattr__ = offer(__name__, "MemoryProfilerHook", "IterTimerHook")
 
 
 @HOOKS.register()
@@ -124,9 +128,14 @@ class ProfilerHook(BaseHook):
 
     def _between(self, runner: BaseRunner) -> None:
         """Advance the profiler before each iteration."""
-        done = runner.iter - self._first
-        if done == 0:
+        if runner.iter == self._first:
             return
+        began = perf_counter()
+        self._advance(runner, runner.iter - self._first)
+        # Writing a profile takes long, and is no part of an iteration.
+        runner.sites.costs.excluded_seconds += perf_counter() - began
+
+    def _advance(self, runner: BaseRunner, done: int) -> None:
         cycle = sum(self._schedule[name] for name in ("wait", "warmup", "active"))
         over = (
             runner.epoch - self._first_epoch >= self.profile_iters

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, StopReason
+from hookline.events.describe import config_text, run_config
 from hookline.events.rows import set_aside
 from hookline.files import replace_file
 from hookline.hooks.bases.tracker import is_fresh_run
@@ -50,7 +51,7 @@ class ReportHook(BaseHook):
     def before_train(self, runner: BaseRunner) -> None:
         from hookline.report.control import RequestListener
         from hookline.report.environment import environment
-        from hookline.report.names import TIMELINE
+        from hookline.report.names import CONFIG, DESCRIPTION, TIMELINE
         from hookline.report.timeline import Timeline
 
         if is_fresh_run(runner):
@@ -75,6 +76,8 @@ class ReportHook(BaseHook):
             **about,
             **environment(runner.device),
         )
+        if not (runner.work_dir / CONFIG).exists():
+            replace_file(runner.work_dir / DESCRIPTION, config_text(run_config(runner)))
         self._costs_at = time.monotonic()
         self._git = threading.Thread(
             target=self._record_git, args=(runner,), name="hookline-git", daemon=True

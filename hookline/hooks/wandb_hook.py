@@ -41,7 +41,7 @@ class WandbHook(TrackerHook):
     """
 
     project: str | None = None
-    name: str = ""
+    name: str | None = None  # type: ignore[assignment]
     config: dict[str, Any] | None = None
     log_model: bool = False
     interval: int = 50
@@ -55,7 +55,8 @@ class WandbHook(TrackerHook):
     def __post_init__(self) -> None:
         super().__post_init__()
         # Read it now: registration gives a hook without a name the name of its class.
-        self._title = self.name or None
+        self._title = self.name
+        self.name = self.name or ""
 
     def open_writer(self, runner: BaseRunner) -> WandbWriter:
         return WandbWriter(

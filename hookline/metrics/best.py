@@ -23,7 +23,7 @@ class TrackedMetric:
         hook: The hook's name.
         parameter: The hook's parameter that names the metric.
         metric: The metric; `auto` for the first one.
-        direction: `less`, or `greater` to infer the direction from the metric.
+        direction: The direction that the user gave, if any.
         greater_keys: Parts of names of metrics that are better when greater.
         less_keys: Parts of names of metrics that are better when less.
     """
@@ -31,18 +31,20 @@ class TrackedMetric:
     hook: str
     parameter: str
     metric: str = DEFAULT_METRIC
-    direction: Direction = "greater"
+    direction: Direction | None = None
     greater_keys: Collection[str] = ()
     less_keys: Collection[str] = ()
     improved: list[str] = field(default_factory=list)
 
-    def infer_direction(self, metric: str) -> Direction | None:
-        """Return the direction from the keys of the hook, or else from the metric's name."""
+    def given_direction(self, metric: str) -> Direction | None:
+        """Return the direction that the user gave, as a rule or by keys."""
+        if self.direction is not None:
+            return self.direction
         if any(key in metric for key in self.greater_keys):
             return "greater"
         if any(key in metric for key in self.less_keys):
             return "less"
-        return infer_direction(metric)
+        return None
 
 
 class BestTracker(Mapping[str, Mapping[str, Any]]):
@@ -56,7 +58,8 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
     """
 
     def __init__(self, metric_objects: Mapping[str, Any], logger: logging.Logger) -> None:
-        self.default_metric: str | None = None  # EvalHook's, for hooks that name none
+        self.default_metric: str | None = None  # another hook's, for hooks that name none
+        self._votes: dict[str, list[bool]] = {}  # whether to save the best, by kind of hook
         self._metric_objects = metric_objects
         self._logger = logger
         self._records: dict[str, dict[str, Any]] = {}
@@ -86,6 +89,15 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
     def require(self, hook: str, parameter: str, metric: str) -> None:
         """Have `check` raise if a metric that a hook depends on will not be measured."""
         self._required.append((hook, parameter, metric))
+
+    def vote_on_saving(self, kind: str, wanted: bool) -> None:
+        """Record whether a hook wants the best weights saved; one hook of each kind must want it."""
+        self._votes.setdefault(kind, []).append(wanted)
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the best weights are to be saved."""
+        return all(any(votes) for votes in self._votes.values())
 
     def improved(self, hook: str) -> list[str]:
         """Return the metrics of a hook that the last validation improved."""
@@ -144,6 +156,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         self._tracked = []
         self._required = []
         self._directions = {}
+        self._votes = {}
         self._warned_about_missing = False
         self.default_metric = None
 
@@ -184,9 +197,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         """Return whether more or less of a metric is better, from the most to the least explicit."""
         if metric in self._directions:
             return self._directions[metric][0]
-        if tracked.direction == "less":
-            return "less"
-        found = tracked.infer_direction(metric) or self._own_direction(metric)
+        found = tracked.given_direction(metric) or self.usual_direction(metric)
         if found is None:
             self._logger.warning(
                 "cannot infer whether to minimize or maximize %r; the highest counts as the best, "
@@ -196,23 +207,26 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
             self._directions[metric] = ("greater", "")
         return found or "greater"
 
-    def _own_direction(self, metric: str) -> Direction | None:
+    def usual_direction(self, metric: str) -> Direction | None:
+        """Return the direction from the metric's `higher_is_better`, or else from its name."""
         own = getattr(self._metric_objects.get(metric.rpartition("/")[2]), "higher_is_better", None)
         if own is None:
-            return None
+            return infer_direction(metric)
         return "greater" if own else "less"
 
     def _check_directions(self, tracked: TrackedMetric, expected: Collection[str]) -> None:
         """Raise ConfigError if two hooks were given opposite directions for a metric."""
-        direction: Direction | None = tracked.direction
         wanted = self._wanted(tracked)
         metric = choose_metric(wanted, expected, DEFAULT_METRIC) or wanted
-        if direction == "greater":
-            if not tracked.greater_keys and not tracked.less_keys:
-                return
-            direction = tracked.infer_direction(metric)
+        direction = tracked.given_direction(metric)
         if direction is None:
             return
+        usual = self.usual_direction(metric)
+        if usual is not None and usual != direction and metric not in self._directions:
+            self._logger.warning(
+                "%s: the rule for %r is %r, although %s values of it are usually better",
+                tracked.hook, metric, direction, "lower" if usual == "less" else "higher",
+            )  # fmt: skip
         earlier, hook = self._directions.setdefault(metric, (direction, tracked.hook))
         if earlier != direction:
             raise ConfigError(

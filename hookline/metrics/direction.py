@@ -7,6 +7,21 @@ from typing import Literal
 
 Direction = Literal["greater", "less"]
 
+
+class DefaultRule(str):
+    """A rule that the user did not give: the metric itself or its name decides first."""
+
+    __slots__ = ()
+
+
+DEFAULT_RULE: Direction = DefaultRule("greater")  # type: ignore[assignment]
+
+
+def given_rule(rule: Direction) -> Direction | None:
+    """Return a rule if the user gave it, else None."""
+    return None if isinstance(rule, DefaultRule) else rule
+
+
 # Words of metrics where a greater value is better. `top` counts only before a number.
 GREATER = frozenset(
     [

@@ -10,8 +10,9 @@ import torch
 
 from hookline.diagnosis import describe_shapes
 from hookline.dist import World
-from hookline.dist.gather import gather_in_order, is_sharded
+from hookline.dist.gather import combine_results, gather_in_order, is_sharded
 from hookline.errors import HooklineError, add_note
+from hookline.metrics.mean_loss import as_numbers
 from hookline.signature import parameters
 
 TestFunction = Callable[[torch.nn.Module, Any], Any]
@@ -48,7 +49,9 @@ class DatasetEvaluator:
     def apply(self, test_fn: TestFunction, model: torch.nn.Module, world: World) -> dict[str, Any]:
         """Return the metrics of a test function, which returns them or predictions."""
         results = test_fn(model, self._loader)
-        if not isinstance(results, Mapping) and is_sharded(self._loader):
+        if isinstance(results, Mapping):
+            return dict(combine_results(world, as_numbers(results), self._loader))
+        if is_sharded(self._loader):
             results = gather_in_order([list(results)], self._loader, world)
         return self.as_metrics(results)
 

@@ -91,6 +91,7 @@ class HookCosts:
         self._owner = Timing()  # of the hook that owns `optimize`
         self._sample = dict(self.phases)
         self._phase = ""
+        self.excluded_seconds = 0.0  # time between iterations that belongs to none
         self._since = -1.0  # negative while no iteration is sampled
         self._next = 0
         self._last_between = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from hookline.errors import HooklineError, Suggestion
 from hookline.events.describe import flat
 from hookline.metrics.direction import infer_direction
 from hookline.report.curves import MAX_POINTS, CurveReader
-from hookline.report.names import CONFIG, COSTS, LOG, TEXT_LOG, TIMELINE
+from hookline.report.names import CONFIG, COSTS, DESCRIPTION, LOG, TEXT_LOG, TIMELINE
 from hookline.report.pictures import Picture, embed_pictures, find_pictures
 from hookline.report.summary import summarize
 from hookline.report.timeline import (
@@ -57,6 +57,13 @@ def collect(folders: Sequence[str | Path]) -> Data:
         reader.name = name
     limit = MAX_POINTS * 2 // (len(readers) + 1)
     return page_data([reader.read(limit=limit) for reader in readers])
+
+
+def _records(rows: Iterable[Row]) -> list[Data]:
+    """Return recorded texts and histograms, the last one of each name."""
+    kept = ("mode", "name", "iter", "step", "text", "counts", "edges")
+    records = [{key: row[key] for key in kept if key in row} for row in rows]
+    return sorted(records, key=lambda each: (each["mode"], each["name"]))
 
 
 def page_data(runs: list[Data]) -> Data:
@@ -106,7 +113,7 @@ class RunReader:
         about = _last_row(rows, "start")
         checkpoints, problems = _checkpoints(self.folder, about.get("checkpoints"))
         curves = self._curves.thinned(limit)
-        config = _read_text(self.folder / CONFIG)
+        config = _read_text(self.folder / CONFIG) or _read_text(self.folder / DESCRIPTION)
         last_time = self._curves.last_time
         data = {
             "name": self.name,
@@ -123,6 +130,8 @@ class RunReader:
             "sessions": describe_sessions(sessions, last_time, state.name == "running"),
             "checkpoints": checkpoints,
             "pictures": pictures(find_pictures(self.folder)),
+            "records": _records(self._curves.records.values()),
+            "epoch_ends": sorted(self._curves.epoch_ends.items()),
             "costs": _read_costs(self.folder / COSTS),
             "config": config,
             "settings": _settings(config),

@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from hookline.events.read import NOT_SCALARS
+from hookline.events.rows import RESERVED
 from hookline.events.writer import tag
 from hookline.report.downsample import thin
 from hookline.report.tail import Tail
 
 MODES = ("train", "val", "test")
+RECORDS = ("text", "histogram")
+MAX_RECORDS = 200  # in a page
 MAX_POINTS = 60_000  # of all curves of a run together
 MAX_CURVE_POINTS = 4000
 MIN_CURVE_POINTS = 200
@@ -64,6 +66,8 @@ class CurveReader:
         self.last_time: float | None = None
         self.last_iter = 0
         self.last_epoch = 0
+        self.epoch_ends: dict[int, int] = {}  # iterations of validations that count by epoch
+        self.records: dict[tuple[str, str], Row] = {}  # the last text or histogram of each name
 
     def update(self) -> None:
         """Read the new lines of the log."""
@@ -88,9 +92,9 @@ class CurveReader:
         mode = str(rows[0].get("mode"))
         columns = {}
         for name in rows[0]:
-            if name not in NOT_SCALARS:
+            if name not in RESERVED:
                 columns[name] = [row[name] for row in rows]
-        steps: list[Any] = [row.get("iter") for row in rows]
+        steps: list[Any] = [_step(row) for row in rows]
         if mode not in MODES or not _are_steps(steps) or not _are_finite(columns):
             for row in rows:
                 self._add_row(row)
@@ -100,18 +104,20 @@ class CurveReader:
             curve.x.extend(steps)
             curve.y.extend(column)
         self.rows += len(rows)
-        self._update_position(rows[0])
-        self._update_position(rows[-1])
+        for row in (rows[0], rows[-1]) if mode == "train" else rows:
+            self._update_position(row)
 
     def _add_row(self, row: Row) -> None:
         """Add one row; ignore everything in it that is not a scalar of a run."""
         mode: Any = row.get("mode")
-        step: Any = row.get("iter")
+        step: Any = _step(row)
+        if mode in RECORDS and isinstance(row.get("name"), str):
+            self._add_record(row)
         if mode not in MODES or not _are_steps([step]):
             return
         self.rows += 1
         for name, value in row.items():
-            if name in NOT_SCALARS:
+            if name in RESERVED:
                 continue
             if type(value) is float or (type(value) is int and abs(value) < MAX_STEP):
                 self._curve(mode, name).add(step, value)
@@ -119,8 +125,16 @@ class CurveReader:
                 self._curve(mode, name).add_not_finite(step)
         self._update_position(row)
 
+    def _add_record(self, row: Row) -> None:
+        key = (row["mode"], row["name"])
+        if key in self.records or len(self.records) < MAX_RECORDS:
+            self.records[key] = row
+
     def _update_position(self, row: Row) -> None:
         self.last_iter = row["iter"]
+        epoch = row.get("epoch")
+        if row["mode"] != "train" and type(epoch) is int and row.get("step") == epoch:
+            self.epoch_ends[row["iter"]] = epoch
         if type(row.get("epoch")) is int:
             self.last_epoch = row["epoch"]
         if type(row.get("wall_time")) in (int, float):
@@ -134,6 +148,13 @@ class CurveReader:
             curve = self.curves.setdefault(tag(mode, name), Curve())
             self._by_name[mode, name] = curve
         return curve
+
+
+def _step(row: Row) -> Any:
+    """Return the x of a row: a given step of a value in training, else the iteration."""
+    if row.get("mode") == "train" and "step" in row:
+        return row["step"]
+    return row.get("iter")
 
 
 def parse_line(line: bytes) -> Row | None:

@@ -3,7 +3,9 @@
 LOG = "log.jsonl"
 TEXT_LOG = "hookline.log"
 CONFIG = "config.yaml"
+DESCRIPTION = "settings.yaml"  # of a run without a config
 PICTURES = "visualizations"
+RECORDS = "records"
 COSTS = "hook_costs.json"
 TIMELINE = "timeline.jsonl"
 CONTROL = ".hookline.control"

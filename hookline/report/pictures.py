@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.report.names import PICTURES
+from hookline.report.names import PICTURES, RECORDS
 
 MAX_EMBEDDED_BYTES = 3_000_000  # of all pictures in a page
 MAX_FILES = 20_000  # that are examined
@@ -24,8 +24,13 @@ class Picture(NamedTuple):
 
 
 def find_pictures(folder: Path) -> dict[str, list[Picture]]:
-    """Return all `visualizations/<series>/step_<n>.png` by series. Links are not followed."""
-    root = folder / PICTURES
+    """Return the pictures of hooks and recorded images, by series. Links are not followed."""
+    found = {**_find_in(folder / RECORDS), **_find_in(folder / PICTURES)}
+    return dict(sorted(found.items()))
+
+
+def _find_in(root: Path) -> dict[str, list[Picture]]:
+    """Return all `<series>/step_<n>.png` in a folder."""
     found: dict[str, list[Picture]] = {}
     examined = 0
     for where, folders, files in os.walk(root):
@@ -42,7 +47,7 @@ def find_pictures(folder: Path) -> dict[str, list[Picture]]:
             break
     for pictures in found.values():
         pictures.sort(key=lambda picture: picture.step)
-    return dict(sorted(found.items()))
+    return found
 
 
 def embed_pictures(

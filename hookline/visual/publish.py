@@ -5,26 +5,19 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from hookline.engine import BaseHook, BaseRunner
-from hookline.events import EventStorage
+from hookline.events import Record
 from hookline.events.portable import to_png
 from hookline.files import replace_file
+from hookline.progress import current_position
 
 FOLDER = "visualizations"
-
-
-@dataclass
-class FixedClock:
-    """The step of a picture, which the run has passed by the time the picture is drawn."""
-
-    iter: int
-    epoch: int
 
 
 class PicturePublisher:
@@ -33,7 +26,7 @@ class PicturePublisher:
     Args:
         folder: Folder of the files; `visualizations/<hook>` in the work directory by default.
         save: Whether files are written.
-        step: The step that the pictures show; the runner's iteration by default.
+        step: The step that the pictures show; the current iteration by default.
     """
 
     def __init__(
@@ -49,9 +42,12 @@ class PicturePublisher:
         self._hook = hook.name
         self._folder = Path(folder)
         self._save = save
-        self._clock = FixedClock(runner.iter if step is None else step, runner.epoch)
-        self._events = EventStorage(self._clock)
-        self._events.listeners = runner.events.listeners
+        self._outbox = runner.events.outbox
+        # Taken here: the run has continued by the time the picture is drawn.
+        self._iter, self._epoch = current_position(runner)
+        if step is not None:
+            self._iter = step
+        self._time = time.time()
 
     def publish(self, pixels: np.ndarray, name: str = "") -> None:
         """Save `<folder>/<name>/step_<n>.png`, and record the image as `<hook>/<name>`."""
@@ -60,10 +56,12 @@ class PicturePublisher:
         if name:
             folder = folder / file_name(name)
             record_name = f"{self._hook}/{name}"
-        self._events.put_image(record_name, pixels)
+        position = self._iter, self._epoch, self._time
+        record = Record("image", record_name, pixels, *position, owner=self._hook)
+        self._outbox.put_record(record)
         if self._save:
             folder.mkdir(parents=True, exist_ok=True)
-            path = folder / f"step_{self._clock.iter:06d}.png"
+            path = folder / f"step_{self._iter:06d}.png"
             replace_file(path, to_png(pixels))
 
 

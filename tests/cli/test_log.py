@@ -32,9 +32,9 @@ def test_the_table_has_last_and_best_values_and_the_loss_is_drawn(runs, capsys):
         for line in out.splitlines()
         if "/" in line and "(" in line
     }
-    assert rows["val/accuracy"] == ["0.4000", "(30)", "0.5000", "(15)"]
-    assert rows["train/loss"] == ["0.0333", "(30)", "0.0333", "(30)"]
-    assert rows["train/time"] == ["2.00ms", "(30)"]
+    assert rows["val/accuracy"] == ["0.4000", "(iteration", "30)", "0.5000", "(iteration", "15)"]
+    assert rows["train/loss"] == ["0.0333", "(iteration", "30)", "0.0333", "(iteration", "30)"]
+    assert rows["train/time"] == ["2.00ms", "(iteration", "30)"]
     assert "● train/loss" in out
     assert "○ val/loss" in out
 

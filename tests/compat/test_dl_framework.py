@@ -464,6 +464,7 @@ def test_a_built_in_hook_can_be_subclassed_and_registered():
 def test_the_visualizer_records_into_the_events(trainer):
     records = []
     trainer.events.listeners.append(type("Listener", (), {"write": staticmethod(records.append)}))
+    trainer.events.outbox.open()
     visualizer = trainer.get_service("visualizer")
     visualizer.add_image("a", torch.zeros(3, 4, 4), 1)
     visualizer.add_figure("b", "figure", 1)

@@ -14,7 +14,7 @@ from torch.utils.data import TensorDataset
 
 from hookline import Runner, make_loader
 from hookline.engine import BaseHook
-from hookline.hooks import RollbackHook
+from hookline.hooks import DistEvalHook, EarlyStoppingHook, RollbackHook
 from tests.dist.gate import gate_watchdogs
 
 SAMPLES = 103  # no multiple of anything
@@ -269,6 +269,26 @@ def evaluate(folder: Path) -> dict[str, float]:
         metrics={"local": LocalMetric()},
     )
     return dict(run.validate())
+
+
+def measure(folder: Path, names: tuple[str, ...] = ("right",)) -> dict[str, Any]:
+    """Train with a function that measures the share of its rank, and stop by its result."""
+    seen = []
+
+    def test_fn(model: nn.Module, loader: Any) -> dict[str, float]:
+        right = count = 0
+        for inputs, targets in loader:
+            right += int((model(inputs).argmax(1) == targets).sum())
+            count += len(targets)
+        seen.append(count)
+        name = names[int(os.environ.get("RANK", 0)) % len(names)]
+        return {name: right / count}
+
+    hooks = [DistEvalHook(make_loader(data(51), batch_size=8), test_fn=test_fn, metric="auto")]
+    hooks += [EarlyStoppingHook(monitor=names[0], mode="max", patience=1)]
+    run = runner(folder, hooks=hooks, max_epochs=4)
+    run.train()
+    return {"metrics": dict(run.metrics), "epoch": run.epoch, "samples": seen[0]}
 
 
 def statistics(folder: Path, hook: str | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.dist import jobs, share_jobs
-from tests.dist.processes import run_job
+from tests.dist.processes import Job, run_job
 
 pytestmark = pytest.mark.slow
 
@@ -41,6 +41,21 @@ def test_metrics_over_shares_of_a_set_of_odd_size_are_those_of_one_process(tmp_p
     assert both[0]["metrics"]["accuracy"] == alone["metrics"]["accuracy"]
     assert both[0]["metrics"]["f1"] == pytest.approx(alone["metrics"]["f1"], rel=1e-6)
     assert both[0]["metrics"]["val_loss"] == pytest.approx(alone["metrics"]["val_loss"], rel=1e-5)
+
+
+def test_metrics_that_a_function_measures_on_shares_are_those_of_the_whole_set(tmp_path):
+    (alone,) = run_job(1, jobs.measure, tmp_path / "one")
+    both = run_job(2, jobs.measure, tmp_path / "two")
+    assert sum(rank["samples"] for rank in both) == 51
+    assert alone["samples"] == 51
+    assert both[0]["metrics"] == both[1]["metrics"]
+    assert both[0]["metrics"] == pytest.approx(alone["metrics"])
+    assert both[0]["epoch"] == both[1]["epoch"]
+
+
+def test_a_function_must_measure_the_same_on_all_ranks(tmp_path):
+    job = Job(2, jobs.measure, tmp_path, names=("right", "wrong")).wait()
+    assert all("other metrics on rank 1" in str(error) for error in job.errors())
 
 
 @pytest.mark.parametrize("together", [3, 4])

@@ -139,10 +139,10 @@ def test_the_priorities_are_those_of_the_tables():
 def test_the_default_hooks_are_built_in_order():
     names = [type(hook).__name__ for hook in builder.get_default_hooks()]
     assert names == [
-        "OptimizerHook",
-        "IterTimerHook",
-        "LoggerHook",
-        "EvalHook",
-        "CheckpointHook",
         "ReportHook",
+        "OptimizerHook",
+        "LoggerHook",
+        "CheckpointHook",
+        "IterTimerHook",
+        "EvalHook",
     ]

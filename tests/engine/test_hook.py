@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pytest
 
-from hookline.engine import SITES, BaseHook, Hook, state
+from hookline.engine import SITE_NAMES, SITES, BaseHook, Hook, state
 from hookline.engine.manager import HookManager
 from hookline.engine.sites import OWNED
 from hookline.errors import RegistrationError
 from hookline.hooks import HOOKS
-from tests.helpers import Tracer, make_runner
+from tests.helpers import Tracer, batches, make_runner
 from tests.problems import raises_problem
 
 
@@ -220,3 +220,47 @@ def test_should_trigger_can_be_overridden(tmp_path):
 def test_get_triggered_stages_lists_the_sites_that_are_overridden():
     assert Counter().get_triggered_stages() == ["after_train_iter"]
     assert Tracer().get_triggered_stages() == [site for site in SITES if site not in OWNED]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_intervals_are_those_of_the_iteration_at_every_site(tmp_path, n):
+    """At each site: the iteration it belongs to, and what the four questions answer there."""
+    answers: dict[str, list[tuple[bool, ...]]] = {}
+
+    class Ask(BaseHook):
+        def ask(self, site, runner):
+            answers.setdefault(site, []).append(
+                (
+                    self.every_n_iters(runner, n),
+                    self.every_n_epochs(runner, n),
+                    self.is_last_iter(runner),
+                    self.is_last_epoch(runner),
+                )
+            )
+
+    for site in SITE_NAMES:
+        if site not in ("optimize", "cleanup", "on_exception"):
+            setattr(Ask, site, lambda self, runner, site=site: self.ask(site, runner))
+    hooks = [Ask(), {"type": "EvalHook"}, {"type": "CheckpointHook"}]
+    make_runner(
+        tmp_path, *hooks, train_loader=batches(2), val_loader=batches(1), max_epochs=3
+    ).train()
+
+    def expected(iterations, epochs):
+        pairs = zip(iterations, epochs, strict=True)
+        return [(bool(i) and i % n == 0, bool(e) and e % n == 0, i >= 6, e >= 3) for i, e in pairs]
+
+    in_iteration = expected([1, 2, 3, 4, 5, 6], [1, 1, 2, 2, 3, 3])
+    for site in ("before_train_iter", "after_forward", "after_backward", "after_train_iter"):
+        assert answers[site] == in_iteration, site
+    for site in ("before_epoch", "before_train_epoch"):
+        assert answers[site] == expected([1, 3, 5], [1, 2, 3]), site
+    after_epoch = expected([2, 4, 6], [1, 2, 3])
+    for site in ("after_train_epoch", "before_val", "before_val_iter", "after_val_iter"):
+        assert answers[site] == after_epoch, site
+    for site in ("after_val_epoch", "after_val", "after_epoch", "before_save_checkpoint"):
+        assert answers[site] == after_epoch, site
+    for site in ("before_run", "before_train"):
+        assert answers[site] == expected([0], [0]), site
+    for site in ("after_train", "after_run"):
+        assert answers[site] == expected([6], [3]), site

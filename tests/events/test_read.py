@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookline.errors import HooklineError
+from hookline.events import Row
 from hookline.events.chart import text_chart
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.read import matching, read_curves
@@ -15,15 +16,18 @@ def test_curves_come_back_as_they_were_written(tmp_path):
     writer = JSONLinesWriter(tmp_path / "log.jsonl")
     writer.write_scalars("train", {"loss": 1.0, "system/cpu": 5.0}, iter=10, epoch=1)
     writer.write_scalars("train", {"loss": float("nan")}, iter=20, epoch=1)
-    writer.write_scalars("val", {"accuracy": 0.5, "val_loss": 2.0, "step": 1}, iter=20, epoch=1)
+    writer.write_row(Row("val", {"accuracy": 0.5, "val_loss": 2.0}, 20, 1, step=1, time=0.0))
+    writer.write_row(Row("train", {"rare": 0.5, "step": 9.0}, 20, 1, step=7, time=0.0))
     writer.close()
     with (tmp_path / "log.jsonl").open("a") as file:
         file.write('{"mode": "train", "iter": 30, "lo')
     assert read_curves(tmp_path) == {
         "train/loss": [(10, 1.0)],
         "system/cpu": [(10, 5.0)],
-        "val/accuracy": [(20, 0.5)],
-        "val/loss": [(20, 2.0)],
+        "val/accuracy": [(1, 0.5)],
+        "val/loss": [(1, 2.0)],
+        "train/rare": [(7, 0.5)],
+        "train/step": [(7, 9.0)],
     }
     assert read_curves(tmp_path / "log.jsonl") == read_curves(tmp_path)
 

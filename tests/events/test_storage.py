@@ -32,7 +32,8 @@ def storage() -> EventStorage:
 def test_a_mean_is_that_of_the_last_values_however_often_they_are_fetched(values, count, flushes):
     events = storage()
     for index, value in enumerate(values):
-        events.put_scalar("x", torch.tensor(value, dtype=torch.float64) if index % 2 else value)
+        given = torch.tensor(value, dtype=torch.float64) if index % 2 else value
+        events.put_iteration_scalar("x", given)
         if index in flushes:
             events.flush()
     last = values[-count:]
@@ -51,12 +52,12 @@ def test_means_after_a_resume_are_bit_identical(before, after, count):
         for over in (7, "epoch", "global"):
             events.add_mean(f"x_{over}", "x", over)
     for value in before:
-        straight.put_scalar("x", value)
-        first.put_scalar("x", value)
+        straight.put_iteration_scalar("x", value)
+        first.put_iteration_scalar("x", value)
     resumed.load_state_dict(first.state_dict())
     for value in after:
-        straight.put_scalar("x", value)
-        resumed.put_scalar("x", value)
+        straight.put_iteration_scalar("x", value)
+        resumed.put_iteration_scalar("x", value)
     assert resumed.means(count) == straight.means(count)
 
 
@@ -68,14 +69,14 @@ def test_means_over_the_epoch_and_the_whole_run():
     events.add_mean("loss", "loss", 2)
     for clock.iter in range(8):
         clock.epoch = clock.iter // 4
-        events.put_scalar("loss", float(clock.iter))
+        events.put_iteration_scalar("loss", float(clock.iter))
     assert events.means(1) == {"loss_epoch": 5.5, "loss_run": 3.5, "loss": 6.5}
 
 
 def test_what_is_not_smoothed_is_reported_as_it_was_last():
     events = storage()
-    events.put_scalars({"lr": 0.1}, smoothing_hint=False)
-    events.put_scalars(lr=0.2)
+    events.put_iteration_scalars({"lr": 0.1}, smoothed=False)
+    events.put_iteration_scalars({"lr": 0.2})
     assert events.means(10) == {"lr": 0.2}
 
 
@@ -136,9 +137,9 @@ def test_a_long_unread_history_stays_bounded():
 def test_reports_can_leave_out_what_is_not_new():
     clock = SimpleNamespace(iter=0, epoch=0)
     events = EventStorage(clock)
-    events.put_scalar("old", 1.0)
+    events.put_iteration_scalar("old", 1.0)
     clock.iter = 10
-    events.put_scalar("new", 2.0)
+    events.put_iteration_scalar("new", 2.0)
     assert events.means(5, since=10) == {"new": 2.0}
 
 
@@ -168,7 +169,7 @@ def test_a_scalar_that_is_not_a_number_is_rejected_where_it_is_put(value, shown)
 
 def test_nan_is_accepted_as_a_scalar():
     events = storage()
-    events.put_scalar("x", float("nan"))
+    events.put_iteration_scalar("x", float("nan"))
     assert math.isnan(events.means(1)["x"])
 
 
@@ -177,7 +178,7 @@ def test_what_is_kept_does_not_grow():
     events = EventStorage(clock)
     events.add_mean("loss_run", "loss", "global")
     for clock.iter in range(20_000):
-        events.put_scalar("loss", clock.iter)
+        events.put_iteration_scalar("loss", clock.iter)
         if clock.iter == 2000:
             early = len(pickle.dumps(events.state_dict()))
     assert len(pickle.dumps(events.state_dict())) <= early + 16
@@ -187,10 +188,10 @@ def test_what_is_kept_does_not_grow():
 
 def test_an_interval_longer_than_the_window_makes_the_window_longer():
     events = storage()
-    events.put_scalar("x", 0.0)
+    events.put_iteration_scalar("x", 0.0)
     events.keep(1000)
     for value in range(1000):
-        events.put_scalar("x", value)
+        events.put_iteration_scalar("x", value)
     assert events.means(1000)["x"] == 499.5
     events.keep(10**9)
     assert events._window == LONGEST
@@ -206,13 +207,16 @@ def test_records_go_to_the_listeners_with_their_moment():
     events = EventStorage(SimpleNamespace(iter=7, epoch=2))
     seen = []
     events.listeners.append(SimpleNamespace(write=seen.append))
-    events.put_text("note", "hello")
+    events.put_text("note", "hello", global_step=3)
+    assert seen == []  # the writers are not open yet
+    events.outbox.open()
     events.put_artifact("file", "x.txt")
     assert [
-        (record.kind, record.name, record.value, record.iter, record.epoch) for record in seen
+        (record.kind, record.name, record.value, record.iter, record.step, record.epoch)
+        for record in seen
     ] == [
-        ("text", "note", "hello", 7, 2),
-        ("artifact", "file", "x.txt", 7, 2),
+        ("text", "note", "hello", 7, 3, 3),
+        ("artifact", "file", "x.txt", 7, 7, 3),
     ]
 
 
@@ -234,9 +238,9 @@ def test_tensors_that_wait_for_the_report_are_fetched_with_their_moments():
 def test_what_an_evaluation_records_is_its_own(before, values, after):
     events, alone = storage(), storage()
     for value in [*before, *after]:
-        alone.put_scalar("x", value)
+        alone.put_iteration_scalar("x", value)
     for value in before:
-        events.put_scalar("x", value)
+        events.put_iteration_scalar("x", value)
     with events.evaluation_scope():
         for value in values:
             events.put_scalar("x", torch.tensor(value, dtype=torch.float64))
@@ -246,9 +250,8 @@ def test_what_an_evaluation_records_is_its_own(before, values, after):
         "last": values[-1],
     }
     for value in after:
-        events.put_scalar("x", value)
+        events.put_iteration_scalar("x", value)
     assert events.means(100) == alone.means(100)
-    assert events.recorded == alone.recorded
     assert events.state_dict() == alone.state_dict()
     with events.evaluation_scope():
         pass

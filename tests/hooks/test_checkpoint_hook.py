@@ -142,10 +142,39 @@ def test_what_is_not_wanted_is_not_in_the_file(tmp_path, async_save):
 )
 def test_the_best_is_kept_by_the_rule_of_its_metric(tmp_path, config, best):
     scores = {"accuracy": [0.1, 0.2, 0.9, 0.4], "error": [0.9, 0.0, 0.2, 0.3], "odd": [1, 2, 3, 0]}
-    hooks = [{"type": "CheckpointHook", **config}, {"type": "EvalHook", "save_best": False}]
+    hooks = [{"type": "CheckpointHook", **config}, {"type": "EvalHook"}]
+    if not isinstance(config["save_best"], bool):
+        hooks[1]["save_best"] = False
     run(tmp_path, *hooks, scores=scores, max_epochs=4)
     found = {name: epoch_of(tmp_path / name) for name in files(tmp_path) if name.startswith("best")}
     assert found == best
+
+
+@pytest.mark.parametrize(
+    "checkpoint, evaluation, best",
+    [
+        ({}, {}, {"best_accuracy.pth": 3}),
+        ({"save_best": False}, {}, {}),
+        ({}, {"save_best": False}, {}),
+        ({"best_metric": "error"}, {}, {"best_error.pth": 2}),
+        ({}, {"metric": "error"}, {"best_error.pth": 2}),
+        ({"best_metric": "error", "rule": "greater"}, {}, {"best_error.pth": 1}),
+        ({}, {"metric": "error", "rule": "greater"}, {"best_error.pth": 1}),
+    ],
+)
+def test_one_setting_of_two_hooks_decides_about_the_best(tmp_path, checkpoint, evaluation, best):
+    scores = {"accuracy": [0.1, 0.2, 0.9, 0.4], "error": [0.9, 0.0, 0.2, 0.3]}
+    hooks = [{"type": "CheckpointHook", **checkpoint}, {"type": "EvalHook", **evaluation}]
+    run(tmp_path, *hooks, scores=scores, max_epochs=4)
+    found = {name: epoch_of(tmp_path / name) for name in files(tmp_path) if name.startswith("best")}
+    assert found == best
+
+
+def test_a_rule_against_the_usual_direction_is_obeyed_with_a_warning(tmp_path, caplog):
+    hook = {"type": "CheckpointHook", "best_metric": "error", "rule": "greater"}
+    run(tmp_path, hook, scores={"error": [0.9, 0.0]}, max_epochs=2)
+    assert logged(caplog, "CheckpointHook", "error", "greater")
+    assert epoch_of(tmp_path / "best_error.pth") == 1
 
 
 def test_a_score_of_zero_counts(tmp_path):

@@ -33,14 +33,14 @@ def test_tables_summaries_parameters_and_pictures_come_back(tmp_path):
     )
     folder = tmp_path / "dvclive"
     assert [step for step, _ in table(folder, "train/loss")] == [5, 10, 15, 20]
-    assert table(folder, "val/accuracy")[-1] == (20, pytest.approx(runner.metrics["accuracy"]))
+    assert table(folder, "val/accuracy")[-1] == (2, pytest.approx(runner.metrics["accuracy"]))
     assert json.loads((folder / "metrics.json").read_text())["val"]["accuracy"] == pytest.approx(
         runner.metrics["accuracy"]
     )
     assert yaml.safe_load((folder / "params.yaml").read_text())["optimizer"]["lr"] == 0.1
-    assert Image.open(folder / "plots" / "images" / "pictures" / "ramp" / "0.png").size == (8, 8)
+    assert Image.open(folder / "plots" / "images" / "pictures" / "ramp" / "1.png").size == (8, 8)
     assert (folder / "text" / "note.txt").read_text() == "a <b>note</b>"
-    assert len(json.loads((folder / "plots" / "custom" / "numbers_0.json").read_text())) == 64
+    assert len(json.loads((folder / "plots" / "custom" / "numbers_1.json").read_text())) == 64
     assert (folder / "report.html").exists()
 
 

@@ -222,7 +222,7 @@ def test_of_several_sets_a_hook_knows_which_one_it_is_in(tmp_path):
 )
 def test_auto_is_the_first_metric(tmp_path, options):
     runner, notes = train(
-        tmp_path, EvalHook(**options), CheckpointHook(save_best=False), metrics=("accuracy", "f1")
+        tmp_path, EvalHook(**options), CheckpointHook(), metrics=("accuracy", "f1")
     )
     ((name, best),) = runner.best.items()
     assert name in ("accuracy", "acc")

@@ -31,7 +31,7 @@ def test_the_server_answers_with_metrics_parameters_and_artifacts(mlflow_server,
     assert (run.info.run_name, run.info.status, run.data.tags["who"]) == ("first", "FINISHED", "me")
     assert mlflow_server.client().get_experiment(run.info.experiment_id).name == "digits"
     assert mlflow_server.steps(run, "train/loss") == [5, 10, 15, 20]
-    assert mlflow_server.steps(run, "val/accuracy") == [10, 20]
+    assert mlflow_server.steps(run, "val/accuracy") == [1, 2]
     assert run.data.metrics["val/accuracy"] == pytest.approx(runner.metrics["accuracy"])
     assert (
         run.data.params["optimizer.lr"],
@@ -42,9 +42,9 @@ def test_the_server_answers_with_metrics_parameters_and_artifacts(mlflow_server,
         "config.yaml",
         "text/model.txt",
         "text/note.txt",
-        "images/pictures/ramp/step_000000.png",
-        "histograms/numbers/step_000000.json",
-        "histograms/weights/0/weight/step_000019.json",
+        "images/pictures/ramp/step_000001.png",
+        "histograms/numbers/step_000001.json",
+        "histograms/weights/0/weight/step_000020.json",
         "results/result.txt",
         "checkpoints/last.pth",
         "checkpoints/best_accuracy.pth",
@@ -85,7 +85,7 @@ def test_the_server_is_stopped_in_the_middle_of_a_run_and_nothing_is_lost(
     class StopServer(BaseHook):
         def after_train_iter(self, runner):
             if runner.iter == 11:
-                wait_until(lambda: delivered(runner) == [10], "delivery of the first validation")
+                wait_until(lambda: delivered(runner) == [1], "delivery of the first validation")
                 mlflow_server.stop()
 
     def delivered(runner):
@@ -108,6 +108,6 @@ def test_the_server_is_stopped_in_the_middle_of_a_run_and_nothing_is_lost(
     run = mlflow_server.run_of(again.hook("MLflowHook"))
     assert again.hook("MLflowHook").run_id == first.hook("MLflowHook").run_id
     assert mlflow_server.steps(run, "train/loss") == [5, 10, 15, 20, 25, 30]
-    assert mlflow_server.steps(run, "val/accuracy") == [10, 20, 30]
+    assert mlflow_server.steps(run, "val/accuracy") == [1, 2, 3]
     assert run.info.status == "FINISHED"
     assert not (tmp_path / "run" / "MLflowHook.undelivered.jsonl").exists()

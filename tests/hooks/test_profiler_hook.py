@@ -11,7 +11,7 @@ from torch import nn
 
 from hookline import Runner
 from hookline.engine import BaseHook
-from hookline.hooks import ProfilerHook
+from hookline.hooks import IterTimerHook, ProfilerHook
 from tests.helpers import batches, make_runner
 from tests.problems import logged, raises_problem
 
@@ -208,3 +208,22 @@ def test_a_failing_run_ends_the_profile(tmp_path):
 def test_wrong_parameters_are_rejected(wrong, parameter, nearest):
     with raises_problem(component="ProfilerHook", parameter=parameter, nearest=nearest):
         ProfilerHook(**wrong)
+
+
+def test_writing_a_profile_is_no_part_of_an_iteration(tmp_path, clock, monkeypatch):
+    monkeypatch.setattr("hookline.hooks.profiler_hook.perf_counter", clock)
+
+    class Work(BaseHook):
+        def after_forward(self, runner):
+            clock.advance(1.0)
+
+    schedule = {"wait": 1, "warmup": 1, "active": 2, "repeat": 1}
+    profiler = ProfilerHook(
+        profile_iters=6, schedule=schedule, on_trace_ready=lambda profiler: clock.advance(100.0)
+    )
+    timer = IterTimerHook(interval=1, warmup_iter=0)
+    timer.clock = clock
+    runner = make_runner(tmp_path, profiler, timer, Work(), max_iters=8)
+    runner.train()
+    assert runner.sites.costs.excluded_seconds == 100.0
+    assert [scalar.value for scalar in runner.events.history("time")] == [1.0] * 8

@@ -50,7 +50,7 @@ def test_all_kinds_of_content_come_back(tmp_path):
     runner = image_run(tmp_path, *hooks)
     events = read(tmp_path / "tensorboard")
     assert steps(events, "train/loss") == [5, 10, 15, 20]
-    assert steps(events, "val/accuracy") == [10, 20]
+    assert steps(events, "val/accuracy") == [1, 2]
     assert {"train/lr", "train/time", "train/data_time", "system/memory_mb", "val/loss"} <= set(
         events.Tags()["scalars"]
     )
@@ -125,7 +125,7 @@ def test_a_test_of_a_checkpoint_is_added_to_the_run_that_it_is_of(tmp_path, fold
     assert (tester.iter, tester.epoch) == (0, 0)
     events = read(tmp_path / "board")
     assert steps(events, "train/loss") == [5, 10, 15, 20]
-    assert [(e.step, e.value) for e in events.Scalars("test/epoch")] == [(10, 1)]
+    assert [(e.step, e.value) for e in events.Scalars("test/epoch")] == [(1, 1)]
     configs = [e.tensor_proto.string_val[0].decode() for e in events.Tensors("config/text_summary")]
     assert len(configs) == 1
     assert "lr: 0.1" in configs[0]
@@ -188,7 +188,7 @@ def test_a_scalar_recorded_only_now_and_then_has_points_only_there(tmp_path):
                 runner.events.put_scalar("rare", 1.0)
 
     image_run(tmp_path, {"type": "TensorBoardHook", "interval": 5}, Rare())
-    assert steps(read(tmp_path / "tensorboard"), "train/rare") == [10]
+    assert steps(read(tmp_path / "tensorboard"), "train/rare") == [8]
 
 
 def test_for_a_missing_package_the_extra_to_install_is_suggested(tmp_path, monkeypatch):

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 
 import pytest
 
 from tests.events.parts import BreakAt, PutEverything, image_run
 
 pytest.importorskip("trackio")
-pytest.importorskip("trackio.media")  # all of it, so that all of it uses the test directory
 
 
 @pytest.fixture
-def database(tmp_path, monkeypatch):
-    folder = tmp_path / "trackio"
-    for name, module in list(
-        sys.modules.items()
-    ):  # where to is read from the environment when the package is imported
-        if name.partition(".")[0] == "trackio":
-            for attribute, path in (("TRACKIO_DIR", folder), ("MEDIA_DIR", folder / "media")):
-                if hasattr(module, attribute):
-                    monkeypatch.setattr(module, attribute, path)
-    return folder / "digits.db"
+def database(trackio_database):
+    return trackio_database
 
 
 def rows(database):

@@ -17,6 +17,9 @@ class Records(BaseHook):
     def before_run(self, runner):
         runner.events.listeners.append(self)
 
+    def write_row(self, row):
+        pass
+
     def write(self, record):
         self.records.append(record)
 

@@ -25,6 +25,7 @@ def test_a_picture_is_saved_and_recorded_with_its_step(tmp_path):
     runner = make_runner(tmp_path, BaseHook())
     collector = Collector()
     runner.events.listeners.append(collector)
+    runner.events.outbox.open()
     runner.iter = 12
     publisher = PicturePublisher(runner, runner.hook("BaseHook"))
     runner.iter = 15  # training has continued
@@ -40,6 +41,7 @@ def test_a_picture_is_saved_in_another_folder_or_only_recorded(tmp_path):
     runner = make_runner(tmp_path / "work", BaseHook())
     collector = Collector()
     runner.events.listeners.append(collector)
+    runner.events.outbox.open()
     hook = runner.hook("BaseHook")
     PicturePublisher(runner, hook, folder=tmp_path / "elsewhere").publish(PIXELS, "val")
     assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.png")] == [

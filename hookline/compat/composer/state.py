@@ -233,7 +233,7 @@ class EventsDestination(LoggerDestination):  # type: ignore[misc]
         for name, value in metrics.items():
             if isinstance(value, (int, float, torch.Tensor)):
                 numbers[name] = float(value)
-        runner.events.put_scalars(numbers, smoothing_hint=False)
+        runner.events.put_scalars(numbers, smoothing_hint=False, global_step=step)
 
 
 def _count_samples(batch: Any) -> int:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hookline.compat.dl_framework.visualizer import Visualizer
 from hookline.compat.missing import not_covered
 from hookline.config import build, load_config
 from hookline.engine import BaseHook, BaseRunner, Metrics, state
-from hookline.engine.manager import HookOrConfig
 from hookline.hooks import CheckpointHook
 from hookline.runner import Runner
 
@@ -22,10 +20,8 @@ Config = Mapping[str, Any] | str | os.PathLike[str]
 class BaseTrainer(Runner):
     """Builds the model, the data, the optimizer and the hooks from a config or its file.
 
-    It has the services of every runner (`trainer`, `config`, `model`, `train_loader`, `val_loader`,
-    `optimizer`, `scheduler`, `device`, `logger`, `experiment_dir`) and `checkpoints_dir`,
-    `logs_dir`, `visualization_dir` and `visualizer`. The `metrics` of an epoch include its mean
-    training loss as `train_loss`.
+    It has the services of every runner, and makes the directories among them. The `metrics` of an
+    epoch include its mean training loss as `train_loss`.
     """
 
     def __init__(self, config: Config) -> None:
@@ -43,15 +39,6 @@ class BaseTrainer(Runner):
     @classmethod
     def from_config(cls, config: Config, overrides: Sequence[str] = ()) -> BaseTrainer:
         return cls(load_config(config, overrides))
-
-    def register_hooks(self, hooks: Iterable[HookOrConfig]) -> None:
-        # The hooks of the config may name these services as arguments, so they come first.
-        if self.get_service("visualizer") is None:
-            self.register_service("checkpoints_dir", self.work_dir)
-            self.register_service("logs_dir", self.work_dir)
-            self.register_service("visualization_dir", self.work_dir / "visualizations")
-            self.register_service("visualizer", Visualizer(self.events))
-        super().register_hooks(hooks)
 
     def train(self) -> BaseTrainer:
         for name in ("checkpoints_dir", "logs_dir", "visualization_dir"):

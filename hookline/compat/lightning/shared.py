@@ -14,6 +14,7 @@ from hookline.batches import count_targets
 from hookline.compat.foreign import AliasedMetrics
 from hookline.compat.lightning.classes import Classes
 from hookline.engine import BaseRunner
+from hookline.engine.loop import IN_ITERATION
 from hookline.errors import HooklineError, Suggestion
 
 if TYPE_CHECKING:
@@ -60,11 +61,14 @@ class SharedState:
         elif step is not None:
             values[name] = step
         runner = self._runner()
+        in_iteration = runner is not None and runner.loop.phase in IN_ITERATION
         for key, number in values.items():
             self.logged[key] = torch.tensor(number)
             if prog_bar:
                 self.shown[key] = number
-            if runner is not None:
+            if runner is not None and in_iteration:
+                runner.events.put_iteration_scalar(key, number, smoothed=epoch is None)
+            elif runner is not None:
                 runner.events.put_scalar(key, number, smoothing_hint=epoch is None)
 
     def reduce(
@@ -181,7 +185,7 @@ def make_logger(base: Any, runner: BaseRunner) -> Any:
             found = get_runner()
             if found is not None:
                 numbers = {name: float(value) for name, value in metrics.items()}
-                found.events.put_scalars(numbers, smoothing_hint=False)
+                found.events.put_scalars(numbers, smoothing_hint=False, global_step=step)
 
         def log_hyperparams(self, *args: Any, **kwargs: Any) -> None:
             """Do nothing: the run's config is in its folder and in its checkpoints."""

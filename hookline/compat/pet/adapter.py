@@ -51,7 +51,7 @@ class PetHooks(BaseHook):
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         record_losses(runner)
-        self.storage.put_scalar("total_loss", runner.outputs["loss"].detach())
+        self.storage.put_iteration_scalar("total_loss", runner.outputs["loss"].detach())
         arguments: dict[str, Any] = {"storage": self.storage}
         if runner.loop.iter_limit is None:
             arguments["epoch"] = runner.epoch + 1

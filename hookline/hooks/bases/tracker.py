@@ -21,7 +21,7 @@ from hookline.events.delivery import Delivery
 from hookline.events.describe import run_config, summary
 from hookline.events.format import MEMORY
 from hookline.events.memory import memory_mb
-from hookline.events.storage import Record
+from hookline.events.outbox import Record, Row
 from hookline.events.writer import Writer, check_installed
 from hookline.files import read_lines, replace_file
 from hookline.optim.groups import learning_rates
@@ -40,30 +40,25 @@ def record_losses(runner: BaseRunner) -> None:
     if events.losses_of == runner.iter:
         return
     events.losses_of = runner.iter
-    events.put_scalar("loss", outputs["loss"])
+    events.put_iteration_scalar("loss", outputs["loss"])
     if len(outputs) > STANDARD_OUTPUTS:
         share = batch_share(runner)
         for name, value in outputs.items():
             if name not in ("loss", "predictions", "targets") and _is_number(value):
-                events.put_scalar(name, value if share == 1.0 else value * share)
+                events.put_iteration_scalar(name, value if share == 1.0 else value * share)
 
 
 def record_lr_and_memory(runner: BaseRunner) -> None:
-    """Record the learning rates of the last step and the memory in use.
-
-    They do not count as new values: they alone are no reason for a report.
-    """
+    """Record the learning rates of the last step and the memory in use."""
     events = runner.events
-    before = events.recorded
     rates = events.step_learning_rates
     if rates is None:
         rates = learning_rates(runner.optimizer)
     if len(rates) > 1:
         rates = _distinct_rates(rates, events.latest())
-    events.put_scalars(rates, smoothing_hint=False)
+    events.put_iteration_scalars(rates, smoothed=False)
     if events.recorded_at(MEMORY) != runner.iter:
-        events.put_scalar(MEMORY, memory_mb(runner.device), smoothing_hint=False)
-    events.recorded = before
+        events.put_iteration_scalar(MEMORY, memory_mb(runner.device), smoothed=False)
 
 
 def _distinct_rates(rates: Mapping[str, float], known: Mapping[str, float]) -> dict[str, float]:
@@ -114,6 +109,14 @@ def evaluation_results(runner: BaseRunner) -> dict[str, float]:
     return {**runner.events.evaluation_scalars(), **runner.metrics}
 
 
+def evaluation_row(runner: BaseRunner, mode: str) -> Row:
+    """Return the results of an evaluation, with the epoch or the iteration as their step."""
+    epoch = report_epoch(runner)
+    by_epoch = runner.events.metrics_by_epoch and runner.evaluation.by_epoch
+    step = epoch if by_epoch else runner.iter
+    return Row(mode, evaluation_results(runner), runner.iter, epoch, step, time.time())
+
+
 def report_epoch(runner: BaseRunner, done: int = 0) -> int:
     """Return the epoch of a report, counted from 1; between two epochs the one that is over."""
     return runner.epoch + (1 if done or runner.inner_iter else 0)
@@ -161,11 +164,9 @@ class TrackerHook(BaseHook):
         check_installed(self.module, self.extra)  # before the first batch
         runner.work_dir.mkdir(parents=True, exist_ok=True)
         runner.events.keep(self.interval)
-        self._reported = runner.events.recorded
         self._since = runner.iter
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._reported = runner.events.recorded
         self._since = runner.iter
         if runner.is_main:
             self._open(runner, training=True)
@@ -184,18 +185,20 @@ class TrackerHook(BaseHook):
         if (runner.iter + 1) % self.interval == 0:
             self._report(runner, done=1)
 
+    def before_val(self, runner: BaseRunner) -> None:
+        self._open_for_evaluation(runner)
+
+    def before_test(self, runner: BaseRunner) -> None:
+        self._open_for_evaluation(runner)
+
     def after_val(self, runner: BaseRunner) -> None:
-        self._write(runner, "val", evaluation_results(runner), runner.iter, report_epoch(runner))
+        self._write_results(runner, "val")
 
     def after_test(self, runner: BaseRunner) -> None:
-        self._write(runner, "test", evaluation_results(runner), runner.iter, report_epoch(runner))
+        self._write_results(runner, "test")
 
     def after_train(self, runner: BaseRunner) -> None:
-        if runner.world.size == 1:
-            has_news = runner.events.recorded > self._reported
-        else:
-            has_news = runner.iter > self._since  # the same on all ranks
-        if has_news:
+        if runner.iter > self._since and runner.iter % self.interval:
             self._report(runner, done=0)
         if self.log_model and runner.is_main:
             self._send_checkpoints(runner)
@@ -207,7 +210,7 @@ class TrackerHook(BaseHook):
     def cleanup(self, runner: BaseRunner) -> None:
         if self._delivery is not None:
             delivery, self._delivery = self._delivery, None
-            runner.events.listeners.remove(delivery)
+            runner.events.outbox.remove(delivery)
             delivery.failed = runner.exception is not None
             delivery.close()
 
@@ -237,28 +240,37 @@ class TrackerHook(BaseHook):
             delivery.write_config(self.config_of(runner))
             delivery.write(
                 Record(
-                    "text", "model", summary(runner.model), runner.iter, runner.epoch, time.time()
+                    "text",
+                    "model",
+                    summary(runner.model),
+                    runner.iter,
+                    runner.epoch + 1,
+                    time.time(),
                 )
             )
         return delivery
 
     def _report(self, runner: BaseRunner, done: int) -> None:
         record_lr_and_memory(runner)
-        scalars = combine_ranks(runner.world, runner.events.means(self.interval, since=self._since))
-        self._reported = runner.events.recorded
-        self._since = runner.iter + done
-        self._write(runner, "train", scalars, runner.iter + done, report_epoch(runner, done))
-
-    def _write(
-        self,
-        runner: BaseRunner,
-        mode: str,
-        scalars: Mapping[str, float],
-        iteration: int,
-        epoch: int,
-    ) -> None:
+        iteration = runner.iter + done
+        count = iteration % self.interval or self.interval
+        scalars = combine_ranks(runner.world, runner.events.means(count, iteration - count))
+        self._since = iteration
+        runner.events.outbox.deliver()
         if runner.is_main:
-            self._open(runner).write_scalars(mode, scalars, iter=iteration, epoch=epoch)
+            epoch = report_epoch(runner, done)
+            self._open(runner).write_scalars("train", scalars, iter=iteration, epoch=epoch)
+
+    def _open_for_evaluation(self, runner: BaseRunner) -> None:
+        if runner.mode != "train" and runner.is_main:
+            self._open(runner)
+
+    def _write_results(self, runner: BaseRunner, mode: str) -> None:
+        runner.events.outbox.open()
+        if runner.is_main:
+            row = evaluation_row(runner, mode)
+            values = {**row.values, "epoch": row.epoch}
+            self._open(runner).write_row(row._replace(values=values))
 
     def _send_checkpoints(self, runner: BaseRunner) -> None:
         runner.checkpointer.wait()

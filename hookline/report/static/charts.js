@@ -11,10 +11,11 @@ function placeOf(tag) {
     return { group: "Learning rate", chart: name.startsWith("lr") ? "learning rate" : "momentum", label: name };
   }
   if (/^time\/(data|forward|backward|optimizer|hooks)$/.test(tag)) {
-    return { group: "Phase times", chart: "seconds per iteration", label: tag.slice(5) };
+    return { group: "Phase times", chart: "time per iteration", label: tag.slice(5), unit: seconds };
   }
   if (/^(time\/|throughput\/)/.test(tag) || ["time", "data_time", "eta"].includes(name)) {
-    return { group: "Speed", chart: name, label: name };
+    const isTime = ["time", "data_time", "eta"].includes(name);
+    return { group: "Speed", chart: name, label: name, unit: isTime ? seconds : number };
   }
   if (/^(system|memory)\//.test(tag)) return { group: "System", chart: tag, label: tag };
   if (mode) return { group: "Curves", chart: name, label: tag };
@@ -29,7 +30,7 @@ function arrange(runs) {
       if (!curve.x.length) continue;
       const place = placeOf(tag), charts = groups.get(place.group);
       if (!charts.has(place.chart)) charts.set(place.chart, []);
-      charts.get(place.chart).push({ run, index, tag, label: place.label, curve });
+      charts.get(place.chart).push({ run, index, tag, label: place.label, curve, unit: place.unit || number });
     }
   });
   const rank = (name) => (/loss/.test(name) ? 0 : /acc/.test(name) ? 1 : 2);
@@ -56,6 +57,25 @@ function nearest(values, index) {
   return index;
 }
 
+// Return the position of an iteration in epochs, between the ends of epochs of a run.
+function epochOf(ends, iteration) {
+  let before = [0, 0], after = [0, 0];
+  for (const end of ends) {
+    if (end[0] > after[0]) [before, after] = [after, end];
+    if (after[0] >= iteration) break;
+  }
+  if (after[0] === before[0]) return after[1];
+  return after[1] + ((iteration - after[0]) * (after[1] - before[1])) / (after[0] - before[0]);
+}
+
+// Metrics are drawn over epochs if all runs of their chart count validations by epoch.
+function epochEnds(curves) {
+  const isMetric = curves.some(({ tag }) => /^(val|test)\//.test(tag));
+  const runs = curves.map(({ run }) => run.epoch_ends || []);
+  const isSame = runs.every((ends) => ends.length && JSON.stringify(ends) === JSON.stringify(runs[0]));
+  return isMetric && isSame ? runs[0] : null;
+}
+
 class Chart {
   constructor(title) {
     this.title = title;
@@ -68,7 +88,11 @@ class Chart {
   }
 
   show(curves, runCount, weight) {
-    const series = [{ label: "iteration", value: (u, value) => (value === null ? "" : String(value)) }], tables = [];
+    this.ends = epochEnds(curves);
+    this.unit = curves[0].unit;
+    const position = (value) => (this.ends ? number(epochOf(this.ends, value)) : String(value));
+    const axis = this.ends ? "epoch" : "iteration";
+    const series = [{ label: axis, value: (u, value) => (value === null ? "" : position(value)) }], tables = [];
     const seen = {}; // the number of curves of each run in this chart so far
     curves.forEach(({ run, index, label, curve }, order) => {
       const several = runCount > 1, code = several ? index : order;
@@ -79,7 +103,7 @@ class Chart {
       tables.push([curve.x, curve.y]);
       const raw = weight ? { alpha: 0.3, width: 1 } : { alpha: 1, width: 1.6 };
       line.stroke = () => color(code);
-      line.value = (u, value) => number(value);
+      line.value = (u, value) => (value === null || value === undefined ? "–" : this.unit(value));
       series.push({ ...line, ...raw, points: { show: few, size: 5 } });
       if (weight) {
         const xs = curve.mean_x || curve.x, ys = curve.mean_y || curve.y;
@@ -93,6 +117,7 @@ class Chart {
       const zoomed = this.zoomed();
       this.plot.setData(data, !zoomed);
       if (zoomed) this.plot.redraw();
+      this.showLast(this.plot);
     } else {
       this.build(series, data);
       this.shape = shape;
@@ -113,11 +138,23 @@ class Chart {
     this.plot = new uPlot({
       width: this.width(), height: 230, series,
       scales: { x: { time: false } },
-      axes: [{ ...axis }, { ...axis, size: 62, values: (u, values) => values.map(number) }],
+      axes: [
+        { ...axis, label: series[0].label, labelSize: 16, labelFont: "11px sans-serif",
+          values: (u, values) => values.map((value) => (this.ends ? number(epochOf(this.ends, value)) : number(value))) },
+        { ...axis, size: 70, values: (u, values) => values.map((value) => this.unit(value)) },
+      ],
       cursor: { sync: { key: "hookline" }, dataIdx },
       legend: { live: true },
+      hooks: { setCursor: [(u) => { if (u.cursor.idx === null || u.cursor.left < 0) this.showLast(u); }] },
     }, data, this.place);
+    this.showLast(this.plot);
     if (kept) this.plot.setScale("x", kept);
+  }
+
+  // Show the last values in the legend while the cursor is not over the chart.
+  showLast(u) {
+    const last = u.data[0].length - 1;
+    if (last >= 0) u.setLegend({ idxs: u.data.map((values) => nearest(values, last)) }, false);
   }
 
   width() {

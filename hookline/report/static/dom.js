@@ -33,6 +33,7 @@ function number(value) {
 }
 
 function seconds(value) {
+  if (value === 0) return "0 s";
   if (value >= 3600) return `${Math.floor(value / 3600)} h ${Math.floor((value % 3600) / 60)} min`;
   if (value >= 60) return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
   if (value >= 1) return `${value.toFixed(1)} s`;

@@ -8,6 +8,7 @@ const SECTIONS = [
   ["Timeline", timelineSection],
   ["Checkpoints", checkpointsSection],
   ["Pictures", (data) => picturesSection(data, (series) => !isGradient(series))],
+  ["Records", recordsSection],
   ["Gradient flow", (data) => picturesSection(data, isGradient)],
   ["Hook cost by site", costsSection],
   ["Config", configSection],
@@ -59,7 +60,7 @@ function draw(data) {
 }
 
 function partOf(name, run) {
-  const keys = { Timeline: ["sessions"], Checkpoints: ["checkpoints"], Pictures: ["pictures"], "Gradient flow": ["pictures"],
+  const keys = { Timeline: ["sessions"], Checkpoints: ["checkpoints"], Pictures: ["pictures"], Records: ["records"], "Gradient flow": ["pictures"],
     "Hook cost by site": ["costs"], Config: ["config"], Warnings: ["warnings"] };
   return [run.name, ...keys[name].map((key) => run[key])];
 }

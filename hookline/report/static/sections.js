@@ -179,6 +179,27 @@ function picturesSection(data, wanted) {
   return cards.length ? el("div", { class: "grid" }, cards) : null;
 }
 
+const BAR_WIDTH = 4, BAR_HEIGHT = 80; // pixels of a bar of a histogram
+
+function histogramBars(record) {
+  const most = Math.max(...record.counts, 1);
+  const bars = record.counts.map((count, index) => el("span", {
+    title: `${number(record.edges[index])} to ${number(record.edges[index + 1])}: ${count}`,
+    style: { display: "inline-block", width: `${BAR_WIDTH}px`, height: `${(BAR_HEIGHT * count) / most}px`, background: runColor(0) },
+  }));
+  const ends = `${number(record.edges[0])} to ${number(record.edges[record.edges.length - 1])}, highest bar ${most}`;
+  return [el("div", { class: "scroll" }, bars), el("div", { class: "faint" }, ends)];
+}
+
+function recordsSection(data) {
+  return perRun(data.runs, (run) => {
+    if (!run.records.length) return null;
+    return run.records.map((record) => el("div", {},
+      el("h3", {}, record.name, el("span", { class: "faint" }, ` ${record.mode}, iteration ${record.step ?? record.iter}`)),
+      record.mode === "text" ? el("pre", {}, record.text) : histogramBars(record)));
+  });
+}
+
 function differencesTable(data) {
   if (!data.differences.length) return el("p", { class: "faint" }, "The configs are equal.");
   const headers = ["setting", ...data.runs.map((run) => run.name)];

@@ -96,7 +96,7 @@ EVALUATION = [
     ),
     *rows(best_results, {"rule": "less"}, metric=("quux", "corge")),
     *rows(best_results, {"metric": "quux"}, rule=("greater", "less")),
-    *rows(files, save_best=(True, False)),
+    *rows(files, save_best=("accuracy", False)),
     *rows(results_of_self_evaluating_data, efficient_test=(False, True)),
 ]
 

@@ -41,6 +41,7 @@ from hookline.metrics.best import BestTracker
 from hookline.metrics.results import Metrics
 from hookline.optim.step_hooks import follow_steps
 from hookline.profiling.cost_report import DEFAULT_BUDGET, check_budget, parse_percentage
+from hookline.progress import current_position
 
 # Arguments that `from_cfg` takes from the config, and those that keep their defaults if missing.
 FROM_CFG = (
@@ -362,7 +363,7 @@ class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # pro
         self.optimizer_steps = 0
         self.device = torch.device(get_device())
         self.world = current_world()
-        self.events = EventStorage(self)
+        self.events = EventStorage(self, current_position)
         self.evaluation = ValLoopEvaluation()
         self.checkpointer = MMEngineCheckpointer(self)
         self.loop = MMEngineLoop(self)

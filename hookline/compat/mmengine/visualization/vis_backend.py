@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from hookline.compat.mmengine.registry import VISBACKENDS
-from hookline.events.storage import Record
+from hookline.events import Record
 from hookline.events.writer import WRITERS, Writer
 from hookline.secrets import mask_secrets
 

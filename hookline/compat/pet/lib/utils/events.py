@@ -83,11 +83,19 @@ class EventStorage:
 
     def put_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
         """Record a number. Without the hint, writers show its last value instead of a median."""
+        self.events.put_scalar(name, self._update(name, value, smoothing_hint), smoothing_hint)
+
+    def put_iteration_scalar(self, name: str, value: Any, smoothing_hint: bool = True) -> None:
+        """Record a number that every iteration has; the run's logs show its mean."""
+        number = self._update(name, value, smoothing_hint)
+        self.events.put_iteration_scalar(name, number, smoothing_hint)
+
+    def _update(self, name: str, value: Any, smoothing_hint: bool) -> float:
         known = self._hints.setdefault(name, smoothing_hint)
         assert known == smoothing_hint, f"Scalar {name} was put with a different smoothing_hint!"
         number = float(value)
         self._history.setdefault(name, HistoryBuffer()).update(number, self.iter)
-        self.events.put_scalar(name, number, smoothing_hint)
+        return number
 
     def put_scalars(self, *, smoothing_hint: bool = True, **scalars: Any) -> None:
         for name, value in scalars.items():

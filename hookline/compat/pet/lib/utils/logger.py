@@ -57,7 +57,7 @@ class PeriodicWriter(TrainHook):
         iteration = storage.iter
         if epoch is not None:
             iteration %= self.max_iter
-            storage.put_scalar("epoch", epoch, smoothing_hint=False)
+            storage.put_iteration_scalar("epoch", epoch, smoothing_hint=False)
         if is_due(iteration + 1, self.display_iter, end=self.max_iter):
             for writer in self.writers:
                 writer.write(epoch=epoch, max_epoch=max_epoch)
@@ -107,7 +107,7 @@ class IterationTimer(TrainHook):
             self.start_time = self.clock()
             self.total_timer.reset()
         else:
-            storage.put_scalars(time=self.step_timer.seconds())
+            storage.put_iteration_scalar("time", self.step_timer.seconds())
         self.total_timer.pause()
 
     def after_train(self, storage: EventStorage, *args: Any, **kwargs: Any) -> None:
@@ -130,7 +130,7 @@ class LRScheduler(TrainHook):
 
     def after_step(self, storage: EventStorage, *args: Any, **kwargs: Any) -> None:
         group = self.optimizer.param_groups[self._best_param_group_id]
-        storage.put_scalar("lr", group["lr"], smoothing_hint=False)
+        storage.put_iteration_scalar("lr", group["lr"], smoothing_hint=False)
         self.scheduler.step()
 
 

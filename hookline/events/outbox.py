@@ -1,0 +1,174 @@
+"""Records on their way to the writers: each is written once, at the step where it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import torch
+
+from hookline.events.series import fetch_numbers
+
+MAX_WAITING = 1024  # scalars that may wait before they are written
+MAX_WAITING_RECORDS = 64  # images and other records that wait for the writers to open
+MAX_DELAY_S = 5.0  # how long a scalar may wait while others follow
+
+
+class Record(NamedTuple):
+    """An image, histogram, figure, text or file with its position in the run.
+
+    Attributes:
+        kind: One of image, histogram, figure, text and artifact.
+        name: The name.
+        value: The content; the path of an artifact.
+        iter: The iteration that it belongs to, counted from 1; a resumed run cuts logs by it.
+        epoch: The epoch that it belongs to, counted from 1.
+        time: The wall time of the recording.
+        global_step: Its position on the x axis if that is not the iteration.
+        owner: The hook that writes its own file of this record, if one does.
+    """
+
+    kind: str
+    name: str
+    value: Any
+    iter: int
+    epoch: int
+    time: float
+    global_step: int | None = None
+    owner: str = ""
+
+    @property
+    def step(self) -> int:
+        """The position on the x axis."""
+        return self.iter if self.global_step is None else self.global_step
+
+
+class Row(NamedTuple):
+    """Scalars that were recorded together.
+
+    Attributes:
+        mode: The part of the run: train, val or test.
+        values: The scalars by name.
+        iter: The iteration that they belong to, counted from 1; a resumed run cuts logs by it.
+        epoch: The epoch that they belong to, counted from 1.
+        step: Their position on the x axis.
+        time: The wall time of the recording.
+    """
+
+    mode: str
+    values: dict[str, float]
+    iter: int
+    epoch: int
+    step: int
+    time: float
+
+
+class Point(NamedTuple):
+    """A scalar that waits to be written; its value may still be on a device."""
+
+    mode: str
+    name: str
+    value: Any
+    iter: int
+    epoch: int
+    step: int
+    time: float
+
+
+class Listener(Protocol):
+    """A writer."""
+
+    def write_row(self, row: Row) -> None: ...
+
+    def write(self, record: Record) -> None: ...
+
+
+class Outbox:
+    """Hands records to writers, in order; they wait until all writers are open.
+
+    Scalars also wait while an iteration runs, because those on a device are fetched together.
+    """
+
+    def __init__(self) -> None:
+        self.listeners: list[Listener] = []
+        self._is_open = False
+        self._points: list[Point] = []
+        self._records: list[Record] = []
+
+    def open(self) -> None:
+        """Hand over what waits, and new records as they come: all writers are open."""
+        self._is_open = True
+        self.deliver()
+
+    def put_point(self, point: Point) -> None:
+        """Take a scalar."""
+        self._points.append(point)
+        is_late = point.time - self._points[0].time > MAX_DELAY_S
+        if is_late or len(self._points) >= MAX_WAITING:
+            self.deliver()
+
+    def put_record(self, record: Record) -> None:
+        """Take an image or another record."""
+        if self._is_open:
+            for listener in self.listeners:
+                listener.write(record)
+        else:
+            self._records = [*self._records[-MAX_WAITING_RECORDS + 1 :], record]
+
+    def deliver(self) -> None:
+        """Hand the waiting records to the writers, if these are open."""
+        if not self._is_open:
+            del self._points[:-MAX_WAITING]
+            return
+        points, self._points = self._points, []
+        records, self._records = self._records, []
+        for row in as_rows(points):
+            for listener in self.listeners:
+                listener.write_row(row)
+        for record in records:
+            self.put_record(record)
+
+    def remove(self, listener: Listener) -> None:
+        """Hand over what waits, and remove a writer; without any, new records wait."""
+        self.deliver()
+        self.listeners.remove(listener)
+        if not self.listeners:
+            self._is_open = False
+
+    def drop_after(self, iteration: int) -> None:
+        """Drop what waits and belongs to later iterations, which a rollback repeats."""
+        self._points = [point for point in self._points if point.iter <= iteration]
+        self._records = [record for record in self._records if record.iter <= iteration]
+
+
+def as_rows(points: Sequence[Point]) -> Iterator[Row]:
+    """Yield rows of consecutive points with the same position and different names."""
+    row: Row | None = None
+    for point, value in zip(points, _fetch(points), strict=True):
+        if row is not None and _belongs_to(point, row):
+            row.values[point.name] = value
+            continue
+        if row is not None:
+            yield row
+        row = Row(point.mode, {point.name: value}, point.iter, point.epoch, point.step, point.time)
+    if row is not None:
+        yield row
+
+
+def _belongs_to(point: Point, row: Row) -> bool:
+    same_position = (point.mode, point.iter, point.step) == (row.mode, row.iter, row.step)
+    return same_position and point.name not in row.values
+
+
+def _fetch(points: Sequence[Point]) -> list[float]:
+    """Return the values of points, with one transfer for each device."""
+    values = [point.value for point in points]
+    places: dict[torch.device, list[int]] = {}
+    for index, value in enumerate(values):
+        if isinstance(value, torch.Tensor):
+            places.setdefault(value.device, []).append(index)
+    for indices in places.values():
+        numbers = fetch_numbers([values[index] for index in indices])
+        for index, number in zip(indices, numbers, strict=True):
+            values[index] = number
+    return values

@@ -1,0 +1,183 @@
+"""Every recorded value arrives once, at its step, in every writer, whatever interrupts the run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import logging
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.events.recordings import NAMES, Found, Plan, Recording, carry_out, plans
+
+QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+NO_SHRINKING = (Phase.explicit, Phase.generate)
+
+
+def test_every_value_is_in_the_log_the_table_and_on_the_console(caplog):
+    caplog.set_level("INFO", "hookline")
+
+    @settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+    @given(plan=plans())
+    def check(plan):
+        caplog.clear()
+        with tempfile.TemporaryDirectory() as folder:
+            hooks = [
+                {"type": "LoggerHook", "interval": plan.interval},
+                {"type": "PeriodicWriterHook", "writers": ["csv"], "period": plan.interval},
+            ]
+            carry_out(plan, Path(folder), *hooks)
+            assert in_log(Path(folder)) == plan.expected()
+            assert in_table(Path(folder)) == plan.expected()
+        if not plan.crashes:  # else lines of repeated iterations are printed again
+            assert on_console(caplog.records) == plan.expected()
+
+    check()
+
+
+def in_log(folder: Path) -> Found:
+    rows = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return sorted(
+        (name, row.get("step", row["iter"]), row[name])
+        for row in rows
+        for name in NAMES
+        if name in row
+    )
+
+
+def in_table(folder: Path) -> Found:
+    with (folder / "metrics.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return sorted(
+        (name, int(row.get("step") or row["iter"]), float(row[name]))
+        for row in rows
+        for name in NAMES
+        if row.get(name)
+    )
+
+
+def on_console(records: list[logging.LogRecord]) -> Found:
+    found = []
+    for record in records:
+        line = record.getMessage()
+        where = re.match(r"train  epoch (\d+)  iter (\d+)(?:  step (\d+))?", line)
+        for name in NAMES:
+            value = re.search(rf"  {name} ([\d.]+)", line)
+            if where and value:
+                found.append((name, int(where[3] or where[2]), float(value[1])))
+    return sorted(found)
+
+
+TRACKED = Plan(
+    recordings=[
+        Recording("after_train_iter", 1, "rare", None, False),
+        Recording("after_train_iter", 7, "rare", None, True),
+        Recording("before_epoch", 8, "rare", None, False),
+        Recording("after_epoch", 3, "group/deep", None, False),
+        Recording("after_epoch", 8, "group/deep", None, False),
+        Recording("after_train_iter", 9, "lively", 3, False),
+        Recording("after_epoch", 10, "lively", 1, False),
+    ],
+    epochs=2,
+    epoch_length=5,
+    interval=4,
+    save_every=3,
+    ends=[6],
+    crashes=False,
+    priority=0,
+    order="nested",
+)
+
+
+@settings(max_examples=4, deadline=None, phases=NO_SHRINKING, suppress_health_check=QUIET)
+@given(plan=plans(custom_steps=False))
+def test_every_value_is_in_tensorboard_after_crashes(plan):
+    with tempfile.TemporaryDirectory() as folder:
+        carry_out(plan, Path(folder), {"type": "TensorBoardHook", "interval": plan.interval})
+        assert in_tensorboard(Path(folder)) == plan.expected()
+
+
+@settings(max_examples=4, deadline=None, phases=NO_SHRINKING, suppress_health_check=QUIET)
+@given(plan=plans(crashes=False))
+def test_every_value_is_in_tensorboard_at_a_given_step(plan):
+    with tempfile.TemporaryDirectory() as folder:
+        carry_out(plan, Path(folder), {"type": "TensorBoardHook", "interval": plan.interval})
+        assert in_tensorboard(Path(folder)) == plan.expected()
+
+
+def in_tensorboard(folder: Path) -> Found:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    # Files of the same second are in the order of their numbers: 9 comes before 10.
+    files = sorted((folder / "tensorboard").glob("events.*"), key=lambda path: int(path.suffix[1:]))
+    for index, path in enumerate(files):
+        path.rename(path.with_name(f"events.out.tfevents.{index:04d}"))
+    events = accumulator.EventAccumulator(str(folder / "tensorboard"), {"scalars": 0}).Reload()
+    found = []
+    for name in NAMES:
+        tag = name if "/" in name else f"train/{name}"
+        if tag in events.Tags()["scalars"]:
+            found += [(name, event.step, event.value) for event in events.Scalars(tag)]
+    return sorted(found)
+
+
+def test_every_value_is_in_dvclive(tmp_path):
+    pytest.importorskip("dvclive")
+    carry_out(TRACKED, tmp_path, {"type": "DVCLiveHook", "interval": TRACKED.interval})
+    found = []
+    for name in NAMES:
+        tag = name if "/" in name else f"train/{name}"
+        with (tmp_path / f"dvclive/plots/metrics/{tag}.tsv").open(newline="") as file:
+            for row in csv.DictReader(file, delimiter="\t"):
+                found.append((name, int(row["step"]), float(row[tag.rpartition("/")[2]])))
+    assert sorted(found) == TRACKED.expected()
+
+
+def test_every_value_is_in_trackio(tmp_path, trackio_database):
+    from tests.hooks.test_trackio_hook import rows
+
+    hook = {"type": "TrackioHook", "project": "digits", "interval": TRACKED.interval}
+    carry_out(TRACKED, tmp_path / "run", hook)
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for _, step, metrics in rows(trackio_database):
+        for tag, value in metrics.items():
+            curves.setdefault(tag, []).append((step, value))
+    assert of_plan(curves) == TRACKED.expected()
+
+
+@pytest.mark.slow
+def test_every_value_is_in_an_offline_run_of_wandb(tmp_path, wandb_environment):
+    from tests.hooks.test_wandb_hook import history, inspect
+
+    hook = {"type": "WandbHook", "project": "p", "interval": TRACKED.interval}
+    carry_out(TRACKED, tmp_path / "run", hook)
+    curves: dict[str, list[tuple[int, float]]] = {}
+    for part in sorted((tmp_path / "run" / "wandb").glob("offline-run-*")):
+        for tag, points in history(inspect(part)).items():
+            curves.setdefault(tag, []).extend(points)
+    assert of_plan(curves) == TRACKED.expected()
+
+
+@pytest.mark.slow
+def test_every_value_is_on_an_mlflow_server(tmp_path, mlflow_server):
+    hook = {"type": "MLflowHook", "tracking_uri": mlflow_server.uri, "interval": TRACKED.interval}
+    carry_out(TRACKED, tmp_path, hook)
+    client = mlflow_server.client()
+    (run,) = client.search_runs([each.experiment_id for each in client.search_experiments()])
+    curves = {}
+    for name in NAMES:
+        tag = name if "/" in name else f"train/{name}"
+        history = client.get_metric_history(run.info.run_id, tag)
+        curves[tag] = [(point.step, point.value) for point in history]
+    assert of_plan(curves) == TRACKED.expected()
+
+
+def of_plan(curves: dict[str, list[tuple[int, float]]]) -> Found:
+    found = []
+    for name in NAMES:
+        tag = name if "/" in name else f"train/{name}"
+        found += [(name, step, value) for step, value in curves.get(tag, [])]
+    return sorted(found)
