@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -110,19 +111,31 @@ class Stall(BaseHook):
         while self.stalls and runner.iter == 30:
             signal.pause()
 """
-NOT_IN_A_SAVE = "1"  # With this seed the first kill does not wait for a save.
+
+
+def verify(folder: Path, *arguments: str) -> str:
+    """Run `hookline verify-resume` and return what it prints."""
+    command = [sys.executable, "-m", "hookline", "verify-resume", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "bit-identical" in done.stdout
+    return done.stdout
 
 
 @pytest.mark.slow
 def test_verify_resume_kills_a_config_of_the_users_and_reports_that_it_survived(tmp_path):
     (tmp_path / "config.yaml").write_text(CONFIG)
     (tmp_path / "stall.py").write_text(STALL)
-    command = [sys.executable, "-m", "hookline", "verify-resume", "config.yaml", "--kills", "1"]
-    command += ["--seed", NOT_IN_A_SAVE, "--work-dir", "runs"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "run 1: 1 kill" in done.stdout
-    assert "bit-identical" in done.stdout
+    printed = verify(tmp_path, "config.yaml", "--kills", "1", "--work-dir", "runs")
+    assert "run 1: 1 kill" in printed
+
+
+@pytest.mark.slow
+def test_verify_resume_kills_a_script_that_owns_its_loop_also_inside_a_save(tmp_path):
+    shutil.copy(Path(__file__).with_name("training_script.py"), tmp_path / "train.py")
+    printed = verify(tmp_path, "train.py", "--kills", "2", "--", "push")
+    assert "killed 2 times" in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
 
 
 def test_resuming_in_the_middle_of_a_million_samples_reads_none_of_those_before(tmp_path):
