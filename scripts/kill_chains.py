@@ -29,6 +29,7 @@ from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 from hookline import Runner, make_loader
 from hookline.hooks import build_hook
 from hookline.verify import BatchTraceHook, Chain, compare_runs, run_chain
+from hookline.verify.trace import STARTED
 
 SAMPLES = 230
 FEATURES = 32
@@ -212,14 +213,13 @@ def fork(build: Callable[[Path], Runner], work_dir: Path) -> int:
 
 
 def straight_run(build: Callable[[Path], Runner], work_dir: Path) -> float:
-    """Run without interruption and return the seconds that it took."""
-    started = time.monotonic()
+    """Run without interruption and return the seconds of its training."""
     _, status = os.waitpid(fork(build, work_dir), 0)
     if status:
         raise RuntimeError(
             f"the straight run failed:\n{(work_dir / 'output.txt').read_text()[-2000:]}"
         )
-    return time.monotonic() - started
+    return time.time() - (work_dir / STARTED).stat().st_mtime
 
 
 def one_chain(name: str, folder: Path, kills: int, seconds: float, seed: int) -> dict[str, Any]:
