@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 import yaml
 
@@ -146,3 +148,28 @@ def test_the_default_hooks_are_built_in_order():
         "IterTimerHook",
         "EvalHook",
     ]
+
+
+@pytest.mark.parametrize(
+    "module, names",
+    [
+        ("logger_hook", ["LoggerHook", "TensorBoardHook", "WandbHook", "MLflowHook"]),
+        ("profiler_hook", ["ProfilerHook", "MemoryProfilerHook", "IterTimerHook"]),
+        ("eval_hook", ["EvalHook", "DistEvalHook"]),
+        (
+            "visualization_hook",
+            ["VisualizationHook", "DetVisualizationHook", "SegVisualizationHook"],
+        ),
+    ],
+)
+def test_the_classes_can_be_imported_from_where_the_document_has_them(module, names):
+    found = importlib.import_module(f"hookline.hooks.{module}")
+    for name in names:
+        assert getattr(found, name) is HOOKS.get(name), name
+    with pytest.raises(AttributeError):
+        _ = found.NoSuchHook
+
+
+def test_a_run_of_wandb_may_have_no_name_in_a_config():
+    hook = builder.build_hook({"type": "WandbHook", "project": None, "name": None})
+    assert (hook.project, hook.name) == (None, "")

@@ -70,7 +70,7 @@ def test_pictures_that_are_drawn_late_are_kept_with_the_iterations_they_are_of(
         int(row["iteration"])
         for row in rows
         if any(name.startswith("DrawsLate/late") for name in row)
-    ] == [2, 3]
+    ] == [3, 4]
     assert [step for step, _ in history(records)["train/loss"]] == [5, 10, 15, 20]
     assert "step_metric" in json.dumps(records)
 
