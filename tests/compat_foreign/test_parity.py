@@ -33,6 +33,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Obser
     return train
 
 
+@pytest.mark.timeout(1800)  # some sixty trainings
 @pytest.mark.parametrize("name", FOREIGN_HOSTS)
 def test_every_hook_does_the_same_as_in_a_runner(
     name: str, reference: Callable[[str], Observation], tmp_path: Path

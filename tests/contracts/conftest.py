@@ -9,6 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.waiting import LIMIT_S
+
 OFFLINE = {
     "WANDB_MODE": "offline",
     "WANDB_SILENT": "true",
@@ -19,10 +21,11 @@ OFFLINE = {
 
 @pytest.fixture(autouse=True, scope="module")
 def _offline_trackers() -> Iterator[None]:
-    """Keep trackers from contacting a server."""
+    """Keep trackers from contacting a server, and wait for slow ones at the end of a run."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in OFFLINE.items():
             patch.setenv(name, value)
+        patch.setattr("hookline.events.delivery.PATIENCE", LIMIT_S)
         yield
     if "wandb" in sys.modules:
         sys.modules["wandb"].teardown()  # it reads the environment only once
