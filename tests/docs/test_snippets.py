@@ -26,13 +26,19 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+TRANSLATED = [READMES[1], *sorted((DOCS / "zh").glob("*.md"))]
 GUIDES = [
-    *READMES,
+    READMES[0],
     *sorted(DOCS.glob("*.md")),
-    *sorted((DOCS / "zh").glob("*.md")),
     *sorted((ROOT / "examples").rglob("*.md")),
 ]
 WITH_SNIPPETS = [page for page in GUIDES if BLOCK.search(read(page))]
+# Their code is that of the English pages, which test_translations.py checks.
+WITH_SNIPPETS += [
+    pytest.param(page, marks=pytest.mark.exhaustive)
+    for page in TRANSLATED
+    if BLOCK.search(read(page))
+]
 FILE = re.compile(r"# file: (\S+)\n")
 MINIMAL = {"model": "mlp", "dataset": "digits", "training": {"epochs": 1}}
 

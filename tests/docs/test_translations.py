@@ -16,10 +16,11 @@ PAIRS += [(DOCS / page.name, page) for page in sorted((DOCS / "zh").glob("*.md")
 
 
 class WithoutWords(ast.NodeTransformer):
-    """Empties strings, which are in the language of the page."""
+    """Empties texts, which are in the language of the page. Names, such as keys, are kept."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        return ast.Constant("") if isinstance(node.value, str) else node
+        is_text = isinstance(node.value, str) and (" " in node.value or not node.value.isascii())
+        return ast.Constant("") if is_text else node
 
 
 def meaning(language: str, text: str) -> Any:
@@ -53,5 +54,9 @@ def test_there_are_as_many_sections_in_both_languages() -> None:
 
 
 def test_words_are_ignored_and_values_are_not() -> None:
-    assert meaning("python", 'x = 1  # one\n"""a"""') == meaning("python", 'x = 1  # eins\n"""b"""')
+    assert meaning("python", 'x = 1  # one\n"""A word."""') == meaning(
+        "python", 'x = 1  # 一\n"""词。"""'
+    )
     assert meaning("python", "x = 1") != meaning("python", "x = 2")
+    assert meaning("python", "x['a']") != meaning("python", "x['b']")
+    assert meaning("python", "log('a b')") == meaning("python", "log('一')")
