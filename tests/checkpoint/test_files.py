@@ -186,3 +186,22 @@ def test_discard_continues_after_a_failure(
     discard(FileSystem(), [stuck, other])
     assert not other.exists()
     assert str(stuck) in caplog.text
+
+
+def test_a_file_and_its_directory_are_synced_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+    fsync = os.fsync
+
+    def record(descriptor: int) -> None:
+        synced.append(os.fstat(descriptor).st_ino)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", record)
+    file_system = FileSystem()
+    descriptor = file_system.create(tmp_path / "file")
+    file_system.sync(descriptor)
+    file_system.close(descriptor)
+    file_system.sync_directory(tmp_path)
+    assert synced == [(tmp_path / "file").stat().st_ino, tmp_path.stat().st_ino]

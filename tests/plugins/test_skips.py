@@ -70,3 +70,11 @@ def test_an_entry_allows_its_path_and_reason_only(tmp_path: Path) -> None:
 def test_every_allowed_skip_names_an_existing_file() -> None:
     missing = [entry.path for entry in read_allowed(ALLOWED) if not list(ROOT.glob(entry.path))]
     assert missing == []
+
+
+def test_no_allowed_skip_is_covered_by_another_or_allows_any_reason() -> None:
+    allowed = read_allowed(ALLOWED)
+    for number, entry in enumerate(allowed):
+        others = allowed[:number] + allowed[number + 1 :]
+        assert not is_allowed(entry, others), entry
+        assert not entry.reason.startswith("*"), entry
