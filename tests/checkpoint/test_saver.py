@@ -68,12 +68,15 @@ def test_a_second_save_waits_for_the_first_one(tmp_path: Path) -> None:
     saver, _ = make_saver(store)
     gate.is_open.clear()
     saver.save(content(1), ["a.pth"], step=1, epoch=0)
-    second = threading.Thread(target=saver.save, args=(content(2), ["b.pth"]), kwargs=ABOUT)
+    second = threading.Thread(
+        target=saver.save, args=(content(2), ["b.pth"]), kwargs=ABOUT, daemon=True
+    )
     second.start()
     assert store.entries() == []
     assert second.is_alive()
     gate.is_open.set()
-    second.join()
+    second.join(LIMIT_S)
+    assert not second.is_alive()
     assert "a.pth" in [entry.name for entry in store.entries()]
     saver.wait()
     for name, step in (("a.pth", 1), ("b.pth", 2)):

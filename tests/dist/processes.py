@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import socket
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -55,8 +56,9 @@ class Job:
 
     def wait(self) -> Job:
         """Wait until all processes have ended; kill those that hang."""
+        deadline = time.monotonic() + LIMIT_S
         for process in self.processes:
-            process.join(LIMIT_S)
+            process.join(max(0.0, deadline - time.monotonic()))
         hanging = [rank for rank, process in enumerate(self.processes) if process.is_alive()]
         for process in self.processes:
             process.kill()

@@ -45,4 +45,4 @@ def test_the_workers_are_found_below_the_launcher_and_killed():
     finally:
         for process in [*psutil.Process(job.pid).children(recursive=True), psutil.Process(job.pid)]:
             process.kill()
-        job.communicate()
+        job.communicate(timeout=LIMIT_S)

@@ -52,11 +52,12 @@ class Job:
 
     def start(self) -> None:
         self.watchdogs: dict[int, Watchdog] = {}
-        makers = [threading.Thread(target=self._make, args=(rank,)) for rank in (0, 1)]
+        makers = [threading.Thread(target=self._make, args=(rank,), daemon=True) for rank in (0, 1)]
         for maker in makers:
             maker.start()
         for maker in makers:
-            maker.join()
+            maker.join(LIMIT_S)
+            assert not maker.is_alive()
 
     def run(self, seconds: float, *ranks: int) -> None:
         """Let time pass in which these ranks (by default both) send heartbeats and check."""

@@ -89,7 +89,7 @@ def test_there_is_no_time_limit_in_another_thread() -> None:
         with time_limit(0.001):
             finished.append(signal.getitimer(signal.ITIMER_REAL))
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, daemon=True)
     thread.start()
     thread.join(LIMIT_S)
     assert finished == [(0.0, 0.0)]

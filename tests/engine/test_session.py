@@ -14,6 +14,7 @@ from hookline.engine import SITE_NAMES, BaseHook, Interrupted
 from hookline.errors import HooklineError
 from hookline.hooks import EvalHook, LoggerHook
 from tests.helpers import Tracer, batches, make_runner
+from tests.waiting import LIMIT_S
 
 
 class Boom(Exception):
@@ -229,9 +230,9 @@ def test_a_second_signal_stops_at_once(tmp_path):
 
 def test_a_run_outside_the_main_thread_leaves_signals_alone(tmp_path):
     runner = make_runner(tmp_path, max_iters=2)
-    thread = threading.Thread(target=runner.train)
+    thread = threading.Thread(target=runner.train, daemon=True)
     thread.start()
-    thread.join()
+    thread.join(LIMIT_S)
     assert runner.iter == 2
 
 

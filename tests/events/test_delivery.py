@@ -181,7 +181,7 @@ def test_neither_training_nor_its_end_waits_for_a_service_that_hangs(tmp_path, c
     class Hanging(Service):
         def write_scalars(self, mode, scalars, *, iter, epoch):
             entered.set()
-            released.wait()
+            released.wait(LIMIT_S)
 
     entered, released = threading.Event(), threading.Event()
     delivery = deliver(Hanging(), tmp_path, slow=True)

@@ -21,7 +21,7 @@ from hookline.hooks import (
 from tests.helpers import batches
 from tests.waiting import LIMIT_S, wait_until
 
-CLOCKS = ("meta.time", "events.time", "events.data_time")
+CLOCKS = ("meta.time", "events.time", "events.data_time", "events.eta")
 
 
 def shrink(model: nn.Module) -> None:
@@ -208,12 +208,13 @@ def test_training_continues_while_the_disk_is_slow(tmp_path):
 def test_the_next_save_waits_for_the_slow_disk(tmp_path):
     disk = SlowDisk(until=1_000_000)
     runner = make_runner(tmp_path, disk, interval=5)
-    training = threading.Thread(target=runner.train)
+    training = threading.Thread(target=runner.train, daemon=True)
     training.start()
     wait_until(lambda: runner.iter == 10, "iteration 10")
     assert CheckpointStore(tmp_path).entries() == []
     disk.gate.is_open.set()
-    training.join()
+    training.join(LIMIT_S)
+    assert not training.is_alive()
     steps = [entry.step for entry in CheckpointStore(tmp_path).entries()]
     assert steps[0] == 5
     assert steps[-1] == 10

@@ -59,7 +59,7 @@ def crashed_and_resumed(folder: Path) -> Path:
     process = start(folder, f"training.epochs={ENDLESS}", *NO_PICTURES)
     wait_until(lambda: count(folder, "save") > 2, "the third save")
     process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process.communicate(timeout=LIMIT_S)
     epochs = count(folder, "epoch") + 5
     finish(start(folder, f"training.epochs={epochs}", *NO_PICTURES, "resume=auto"))
     return folder

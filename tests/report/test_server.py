@@ -37,7 +37,7 @@ def processes() -> Iterator[list[subprocess.Popen[str]]]:
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate()
+        process.communicate(timeout=LIMIT_S)
 
 
 def watch(folder: Path, processes: list[subprocess.Popen[str]], *options: str) -> str:
