@@ -46,6 +46,8 @@ class ReportHook(BaseHook):
         self._listener: Any = None
         self._git: threading.Thread | None = None
         self._started_at: dict[str, float] = {}  # start of a validation or save
+        self._reader: Any = None
+        self._indexed = 0  # bytes of the log at the last index
 
     # Not before_run: an evaluation must not touch the files of a running training.
     def before_train(self, runner: BaseRunner) -> None:
@@ -108,8 +110,23 @@ class ReportHook(BaseHook):
 
     def after_save_checkpoint(self, runner: BaseRunner) -> None:
         self._add_timed(runner, "save")
+        self._update_index(runner)
+
+    def _update_index(self, runner: BaseRunner) -> None:
+        """Index the logs whenever they have grown by some megabytes: the page stays fast."""
+        from hookline.report.collect import RunReader
+        from hookline.report.index import MIN_BYTES
+        from hookline.report.names import LOG
+
+        log = runner.work_dir / LOG
+        size = log.stat().st_size if log.exists() else 0
+        if abs(size - self._indexed) >= MIN_BYTES:
+            self._reader = self._reader or RunReader(runner.work_dir)
+            self._reader.update_index()
+            self._indexed = size
 
     def after_epoch(self, runner: BaseRunner) -> None:
+        self._update_index(runner)
         self._add(runner, "epoch")
         if time.monotonic() - self._costs_at >= COSTS_PERIOD_S:
             self._write_costs(runner)

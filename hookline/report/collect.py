@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -18,7 +19,8 @@ from hookline.errors import HooklineError, Suggestion
 from hookline.events.describe import flat
 from hookline.metrics.direction import infer_direction
 from hookline.report.curves import MAX_POINTS, CurveReader
-from hookline.report.names import CONFIG, COSTS, DESCRIPTION, LOG, TEXT_LOG, TIMELINE
+from hookline.report.index import load_index, save_index
+from hookline.report.names import CONFIG, COSTS, DESCRIPTION, INDEX, LOG, TEXT_LOG, TIMELINE
 from hookline.report.pictures import Picture, embed_pictures, find_pictures
 from hookline.report.summary import summarize
 from hookline.report.timeline import (
@@ -55,6 +57,8 @@ def collect(folders: Sequence[str | Path]) -> Data:
     readers = [RunReader(Path(folder)) for folder in folders]
     for reader, name in zip(readers, _short_names(readers), strict=True):
         reader.name = name
+        with contextlib.suppress(OSError):  # The folder may be read-only.
+            reader.update_index()
     limit = MAX_POINTS * 2 // (len(readers) + 1)
     return page_data([reader.read(limit=limit) for reader in readers])
 
@@ -92,6 +96,13 @@ class RunReader:
         self.name = folder.resolve().name
         self._curves = CurveReader(folder / LOG)
         self._warnings = WarningReader(folder / TEXT_LOG)
+        load_index(folder / INDEX, self._curves, self._warnings)
+
+    def update_index(self) -> None:
+        """Read the new lines of the logs, and write the index if there are many."""
+        self._curves.update()
+        self._warnings.update()
+        save_index(self.folder / INDEX, self._curves, self._warnings)
 
     def version(self) -> str:
         """Return a text that changes when there is something new in the folder."""
@@ -205,7 +216,7 @@ def _settings(config: str) -> dict[str, str]:
     try:
         if not _is_simple(config):
             return {}
-        values = yaml.load(config, Loader=YAML_LOADER)
+        values = yaml.load(config, Loader=YAML_LOADER)  # noqa: S506  # a safe loader
     except (yaml.YAMLError, ValueError, RecursionError):
         return {}
     if not isinstance(values, dict):

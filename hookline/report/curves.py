@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
-from array import array
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +11,11 @@ import numpy as np
 
 from hookline.events.rows import RESERVED
 from hookline.events.writer import tag
-from hookline.report.downsample import thin
+from hookline.report.bounded import BoundedCurve
 from hookline.report.tail import Tail
 
+# Numbers about a log.
+FACTS = ("rows", "first_time", "last_time", "last_iter", "last_epoch")
 MODES = ("train", "val", "test")
 RECORDS = ("text", "histogram")
 MAX_RECORDS = 200  # in a page
@@ -29,28 +29,6 @@ NOT_FINITE = ("nan", "inf", "-inf")  # as the log writes them
 Row = dict[str, Any]
 
 
-class Curve:
-    """Steps and values in compact arrays, and a count of the values that are not finite."""
-
-    def __init__(self) -> None:
-        self.x = array("q")
-        self.y = array("d")
-        self.not_finite = 0
-        self.first_not_finite = 0  # the step of the first such value
-
-    def add(self, step: int, value: float) -> None:
-        if math.isfinite(value):
-            self.x.append(step)
-            self.y.append(value)
-        else:
-            self.add_not_finite(step)
-
-    def add_not_finite(self, step: int) -> None:
-        if not self.not_finite:
-            self.first_not_finite = step
-        self.not_finite += 1
-
-
 class CurveReader:
     """Reads all scalars of a `log.jsonl` by tag: `train/loss`, `val/accuracy`."""
 
@@ -59,8 +37,8 @@ class CurveReader:
         self._forget()
 
     def _forget(self) -> None:
-        self.curves: dict[str, Curve] = {}
-        self._by_name: dict[tuple[str, str], Curve] = {}
+        self.curves: dict[str, BoundedCurve] = {}
+        self._by_name: dict[tuple[str, str], BoundedCurve] = {}
         self.rows = 0
         self.first_time: float | None = None
         self.last_time: float | None = None
@@ -68,6 +46,30 @@ class CurveReader:
         self.last_epoch = 0
         self.epoch_ends: dict[int, int] = {}  # iterations of validations that count by epoch
         self.records: dict[tuple[str, str], Row] = {}  # the last text or histogram of each name
+
+    def about(self) -> dict[str, Any]:
+        """Return the position of the reader and everything it knows but tables, for an index."""
+        for curve in self.curves.values():
+            curve.fold()
+        facts = {name: getattr(self, name) for name in FACTS}
+        curves = {name: curve.about() for name, curve in self.curves.items()}
+        return {"tail": self._tail.about(), "facts": facts, "curves": curves}
+
+    def restore(self, about: dict[str, Any], curves: dict[str, BoundedCurve]) -> None:
+        """Continue where an index ends, if the log is the one that it was made of."""
+        facts = about["facts"]
+        if not all(type(facts[name]) in (int, float, type(None)) for name in FACTS):
+            raise ValueError("not a number")
+        if self._tail.restore(about["tail"]):
+            self.curves = curves
+            for name in FACTS:
+                setattr(self, name, facts[name])
+
+    def unindexed_bytes(self) -> int:
+        return self._tail.unindexed_bytes()
+
+    def mark_indexed(self) -> None:
+        self._tail.mark_indexed()
 
     def update(self) -> None:
         """Read the new lines of the log."""
@@ -101,8 +103,7 @@ class CurveReader:
             return
         for name, column in columns.items():
             curve = self._curve(mode, name)
-            curve.x.extend(steps)
-            curve.y.extend(column)
+            curve.extend(steps, column)
         self.rows += len(rows)
         for row in (rows[0], rows[-1]) if mode == "train" else rows:
             self._update_position(row)
@@ -142,10 +143,10 @@ class CurveReader:
             if self.first_time is None:
                 self.first_time = row["wall_time"]
 
-    def _curve(self, mode: str, name: str) -> Curve:
+    def _curve(self, mode: str, name: str) -> BoundedCurve:
         curve = self._by_name.get((mode, name))
         if curve is None:
-            curve = self.curves.setdefault(tag(mode, name), Curve())
+            curve = self.curves.setdefault(tag(mode, name), BoundedCurve())
             self._by_name[mode, name] = curve
         return curve
 
@@ -194,15 +195,10 @@ def _are_finite(columns: dict[str, list[Any]]) -> bool:
     return all(np.isfinite(column).all() for column in columns.values())
 
 
-def _to_plain(curve: Curve, limit: int) -> dict[str, Any]:
-    x = np.array(curve.x, dtype=np.int64)
-    y = np.array(curve.y, dtype=np.float64)
-    if len(x) > 1 and (np.diff(x) < 0).any():  # The chart needs the points in order.
-        order = np.argsort(x, kind="stable")
-        x = x[order]
-        y = y[order]
-    kept = thin(x, y, limit)
-    values: dict[str, Any] = {"count": len(x), "x": kept.x.tolist(), "y": _round(kept.y)}
+def _to_plain(curve: BoundedCurve, limit: int) -> dict[str, Any]:
+    kept = curve.thinned(limit)
+    count = curve.count()
+    values: dict[str, Any] = {"count": count, "x": kept.x.tolist(), "y": _round(kept.y)}
     if kept.x is not kept.mean_x:
         values["mean_x"] = kept.mean_x.tolist()
         values["mean_y"] = _round(kept.mean_y)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 PIECE_BYTES = 4 * 1024 * 1024  # read at once, so that a log of any length needs little memory
-MARK_BYTES = 32
+MARK_BYTES = 64
 
 
 class Tail:
@@ -23,9 +24,41 @@ class Tail:
         self._forget()
 
     def _forget(self) -> None:
+        self._indexed = 0
         self._file: tuple[int, int] | None = None  # the device and inode
         self._offset = 0
         self._mark = b""  # the last bytes before the offset; another file has others there
+
+    def about(self) -> dict[str, Any]:
+        """Return the position for an index."""
+        return {"offset": self._offset, "mark": self._mark.hex()}
+
+    def restore(self, about: dict[str, Any]) -> bool:
+        """Continue at a position; return False if the file is not the one that it was taken of."""
+        offset = int(about["offset"])
+        mark = bytes.fromhex(about["mark"])
+        if len(mark) != min(offset, MARK_BYTES):
+            return False
+        try:
+            with open(self.path, "rb") as file:
+                status = os.fstat(file.fileno())
+                file.seek(max(offset - len(mark), 0))
+                if file.read(len(mark)) != mark:
+                    return False
+        except OSError:
+            return not offset
+        self._file = (status.st_dev, status.st_ino)
+        self._offset = self._indexed = offset
+        self._mark = mark
+        return True
+
+    def unindexed_bytes(self) -> int:
+        """Return how much was read since the last index."""
+        return self._offset - self._indexed
+
+    def mark_indexed(self) -> None:
+        """Remember that an index covers everything that was read."""
+        self._indexed = self._offset
 
     def new_lines(self) -> Iterator[list[bytes]]:
         """Yield complete new lines, many at a time.
@@ -47,7 +80,7 @@ class Tail:
                     rest = lines.pop()
                     if lines:
                         self._offset = file.tell() - len(rest)
-                        self._mark = (lines[-1] + b"\n")[-MARK_BYTES:]
+                        self._mark = (b"\n".join(lines[-MARK_BYTES:]) + b"\n")[-MARK_BYTES:]
                         yield lines
         except FileNotFoundError:
             self.restarted = self._file is not None
