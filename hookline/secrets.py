@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -78,8 +80,21 @@ KINDS_OF_TOKENS = frozenset(
 )
 
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-URL_CREDENTIALS = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s?#'\"]*@")
-QUERY_PARAMETER = re.compile(r"([?&])([\w.-]+)=[^&#\s'\"]+")
+# Every repetition below has a limit: the text of an error may be long and hostile.
+SCHEME = r"(\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://)"
+URL_CREDENTIALS = re.compile(SCHEME + r"[^/\s?#'\"]{0,1000}@")
+# A password with an unencoded slash; a number after the colon is a port.
+URL_PASSWORD = re.compile(SCHEME + r"[^/\s:@'\"]{0,200}:(?!\d{0,5}[/?#])[^\s'\"]{1,200}@")
+QUERY_PARAMETER = re.compile(r"([?&])([\w.-]{1,100})=[^&#\s'\"]+")
+AUTHORIZATION = re.compile(
+    r"""(?i)(\bauthorization["']?\s?[:=]\s?["']?)(?:(?:bearer|basic|token)\s)?[^\s"',;]+"""
+)
+BEARER = re.compile(r"(?i)\b(bearer\s)[\w.~+/=-]{16,}")
+ASSIGNED_NAME = re.compile(r"""\b([A-Za-z][\w-]{1,60})["']?\s?([:=])\s?["']?""")
+ASSIGNED_VALUE = re.compile(r"""[^\s"'&,;(){}\[\]]+""")
+HARMLESS_VALUES = ("null", "none", "true", "false", MASK)
+MIN_SECRET = 4  # characters of the value of an environment variable that is masked as a whole
+MIN_INNER_SECRET = 6  # the same for a part of a text
 
 
 def mask_secrets(value: Any) -> Any:
@@ -91,18 +106,48 @@ def mask_secrets(value: Any) -> Any:
         return masked
     if isinstance(value, (list, tuple)):
         return [mask_secrets(item) for item in value]
-    return mask_text(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return MASK if value in environment_secrets(MIN_SECRET) else mask_text(value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number and str(value) in environment_secrets(MIN_INNER_SECRET):
+        return MASK
+    return value
 
 
 def mask_text(text: str) -> str:
-    """Return a text with `***` in place of the credentials in its URLs."""
-    text = URL_CREDENTIALS.sub(rf"\1{MASK}@", text)
-    return QUERY_PARAMETER.sub(_mask_parameter, text)
+    """Return a text with `***` in place of secrets.
+
+    These are credentials in URLs, headers and assignments such as `api_key=…`, and the values of
+    environment variables with secret names.
+    """
+    for value in environment_secrets(MIN_INNER_SECRET):
+        text = text.replace(value, MASK)
+    if "://" in text:
+        text = URL_CREDENTIALS.sub(rf"\1{MASK}@", text)
+        text = URL_PASSWORD.sub(rf"\1{MASK}@", text)
+        text = QUERY_PARAMETER.sub(_mask_parameter, text)
+    text = AUTHORIZATION.sub(rf"\1{MASK}", text)
+    text = BEARER.sub(rf"\1{MASK}", text)
+    return _mask_assignments(text)
+
+
+def environment_secrets(min_length: int) -> list[str]:
+    """Return the values of environment variables with secret names, the longest first."""
+    values = set()
+    for name, value in os.environ.items():
+        if len(value) >= min_length and name != "PWD" and is_secret(name):
+            values.add(value)
+    return sorted(values, key=len, reverse=True)
 
 
 def is_secret(key: object) -> bool:
     """Return whether a key names a secret: `api_key`, `hfToken`, `password`."""
-    words = [word.lower() for word in WORD.findall(str(key))]
+    return _is_secret_name(str(key))
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_secret_name(key: str) -> bool:
+    words = [word.lower() for word in WORD.findall(key)]
     if not SECRET_WORDS.isdisjoint(words) or words in (["key"], ["auth"]):
         return True
     for before, word in zip(["", *words], words, strict=False):
@@ -118,6 +163,28 @@ def _mask_value(value: Any) -> Any:
     if value is None or isinstance(value, bool) or value == "":
         return value
     return MASK
+
+
+def _mask_assignments(text: str) -> str:
+    """Mask the values in `hf_token=x` and `"password": "x"`."""
+    parts = []
+    position = 0
+    for name in ASSIGNED_NAME.finditer(text):
+        if name.start() < position or not _is_assigned_secret(name[1], name[2]):
+            continue
+        value = ASSIGNED_VALUE.match(text, name.end())
+        if value is not None and not value[0].lower().startswith(HARMLESS_VALUES):
+            parts.append(text[position : name.end()])
+            position = value.end()
+    return MASK.join([*parts, text[position:]])
+
+
+def _is_assigned_secret(name: str, sign: str) -> bool:
+    """Return whether a name is secret; `key=len` and a word after `token: ` are common elsewhere."""
+    word = name.lower()
+    if word in ("key", "auth") or (word == "token" and sign == ":"):
+        return False
+    return is_secret(name)
 
 
 def _mask_parameter(match: re.Match[str]) -> str:

@@ -1,7 +1,8 @@
-"""SIGINT and SIGTERM during a run: the first one is a request, the second one ends the run."""
+"""SIGINT, SIGTERM and SIGHUP during a run: the first one is a request, the second one ends the run."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -11,7 +12,14 @@ from typing import Any
 
 from hookline.errors import Interrupted
 
-HANDLED_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+def stop_signals() -> list[signal.Signals]:
+    """Return the signals that stop a run at its next seam."""
+    signals = [signal.SIGINT, signal.SIGTERM]
+    # A closed terminal or connection sends SIGHUP. nohup ignores it, and that must stay so.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signals.append(signal.SIGHUP)
+    return signals
 
 
 class SignalHandlers:
@@ -33,7 +41,7 @@ class SignalHandlers:
     def install(self) -> None:
         """Replace the handlers of the process."""
         if threading.current_thread() is threading.main_thread():
-            for signum in HANDLED_SIGNALS:
+            for signum in stop_signals():
                 self._old_handlers[signum] = signal.signal(signum, self._on_signal)
 
     def restore(self) -> None:
@@ -49,5 +57,6 @@ class SignalHandlers:
         name = signal.Signals(signum).name
         # To the file descriptor: the signal may arrive inside a log call, which is not reentrant.
         message = f"{name}: finishing this iteration, saving and stopping; repeat to stop at once\n"
-        os.write(2, message.encode())
+        with contextlib.suppress(OSError):  # The terminal may be gone.
+            os.write(2, message.encode())
         self._stop(name)

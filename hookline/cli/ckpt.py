@@ -21,6 +21,7 @@ from hookline.checkpoint import (
 from hookline.checkpoint.manifest import Entry
 from hookline.cli.errors import CommandLineError, ExitCode
 from hookline.cli.output import print_json, print_table
+from hookline.cli.printing import show
 from hookline.errors import dotted
 from hookline.events.format import format_scalars
 from hookline.verify import LEFT_OUT, compare_checkpoints
@@ -37,7 +38,7 @@ def list_checkpoints(directory: str, as_json: bool) -> int:
         headers = ("name", "epoch", "iter", "size", "saved", "metrics")
         print_table([_entry_row(entry) for entry in entries], headers)
     else:
-        print(f"no checkpoints in {directory}")
+        show(f"no checkpoints in {directory}")
     return ExitCode.OK
 
 
@@ -61,15 +62,15 @@ def verify_checkpoints(path: str) -> int:
         store = _open_store(target)
         names = [name for entry in store.entries() for name in entry.names]
     if not names:
-        print(f"no checkpoints in {path}")
+        show(f"no checkpoints in {path}")
     damaged = False
     for name in names:
         try:
             store.verify(name)
-            print(f"{name}: good")
+            show(f"{name}: good")
         except CheckpointError as error:
             damaged = True
-            print(error)
+            show(error)
     return ExitCode.FAILED if damaged else ExitCode.OK
 
 
@@ -77,7 +78,7 @@ def publish_checkpoint(path: str, file_format: str, output: str | None) -> int:
     """Write the weights of a checkpoint and print the path of the file."""
     source = _resolve_file(path)
     target = source.with_suffix("") if output is None else Path(output)
-    print(publish(load_whole(source), target, file_format))
+    show(publish(load_whole(source), target, file_format))
     return ExitCode.OK
 
 
@@ -88,9 +89,9 @@ def diff_checkpoints(first: str, second: str) -> int:
     for part, differences in parts.items():
         label = part
         for text in differences or ["equal"]:
-            print(f"{label:{width}}  {text}")
+            show(f"{label:{width}}  {text}")
             label = ""
-    print(f"ignored, because they differ between any two runs: {LEFT_OUT}")
+    show(f"ignored, because they differ between any two runs: {LEFT_OUT}")
     return ExitCode.FAILED if any(parts.values()) else ExitCode.OK
 
 
@@ -99,7 +100,7 @@ def consolidate_checkpoint(path: str, output: str | None) -> int:
     source = _resolve_file(path)
     target = source.with_name(f"{source.stem}_whole.pth") if output is None else Path(output)
     write_checkpoint(load_whole(source), target)
-    print(target)
+    show(target)
     return ExitCode.OK
 
 
@@ -122,7 +123,7 @@ def import_checkpoint(path: str, output: str | None) -> int:
         store.unlock()
     origin = meta["versions"]["imported_from"]
     average = ", with averaged weights" if "ema_state_dict" in checkpoint else ""
-    print(f"{target}: epoch {meta['epoch']}, iteration {meta['iter']}, from {origin}{average}")
+    show(f"{target}: epoch {meta['epoch']}, iteration {meta['iter']}, from {origin}{average}")
     return ExitCode.OK
 
 

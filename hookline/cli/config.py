@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import yaml
 
+from hookline.cli.printing import show
 from hookline.config import load_config, mask_secrets
 from hookline.config.hooks import checked_hooks
 from hookline.config.yaml_marks import Dumper
@@ -16,7 +17,7 @@ def run(config: str, overrides: Sequence[str], check: bool) -> int:
     resolved = load_config(config, overrides)
     checked_hooks(resolved)
     if not check:
-        print(_as_yaml(mask_secrets(resolved)), end="")
+        show(_as_yaml(mask_secrets(resolved)), end="")
     return 0
 
 

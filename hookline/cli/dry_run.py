@@ -10,12 +10,13 @@ from pathlib import Path
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import ExitCode
 from hookline.cli.output import print_json, print_table
+from hookline.cli.printing import show
 from hookline.config import load_config
 from hookline.dry_run import DryRunResult, Finding, dry_run
 from hookline.dry_run.estimates import format_bytes
 from hookline.duration import format_duration
 from hookline.errors import ConfigError
-from hookline.events.logs import escaped
+from hookline.printable import escaped
 from hookline.runner import Runner
 
 
@@ -53,15 +54,15 @@ def run(
 
 def _print_text(result: DryRunResult, seconds: float) -> None:
     for finding in [*result.errors, *result.warnings]:
-        print(f"{finding.level}: {finding.where}: {escaped(finding.text)}")
+        show(f"{finding.level}: {finding.where}: {escaped(finding.text)}")
         if finding.advice:
-            print(f"  → {finding.advice}")
+            show(f"  → {finding.advice}")
     rows = _estimate_rows(result)
     if rows:
-        print()
+        show()
         print_table(rows)
     counts = f"{_count(result.errors, 'error')}, {_count(result.warnings, 'warning')}"
-    print(f"\ndry run finished in {format_duration(seconds)}: {counts}")
+    show(f"\ndry run finished in {format_duration(seconds)}: {counts}")
 
 
 def _count(findings: Sequence[Finding], noun: str) -> str:

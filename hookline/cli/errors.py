@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from enum import IntEnum
@@ -10,10 +11,15 @@ from types import TracebackType
 
 import click
 
+from hookline.cli.printing import show
 from hookline.errors import HooklineError, Suggestion, suggest
 
 # Frames of these packages at the start of a traceback are hidden: users look for their own code.
-HIDDEN_PACKAGES = (str(Path(__file__).parents[1]), str(Path(click.__file__).parent))
+HIDDEN_PACKAGES = (
+    str(Path(__file__).parents[1]),
+    str(Path(click.__file__).parent),
+    contextlib.__file__,
+)
 
 
 class ExitCode(IntEnum):
@@ -47,7 +53,7 @@ def explain_usage_error(error: click.UsageError) -> CommandLineError:
 
 def print_error(error: BaseException) -> None:
     """Print an error without its traceback, which does not help with a mistake in a config."""
-    print("\n".join([str(error), *_notes(error)]), file=sys.stderr)
+    show("\n".join([str(error), *_notes(error)]), errors=True)
 
 
 def print_traceback(error: BaseException, *, complete: bool) -> None:
@@ -63,7 +69,7 @@ def print_traceback(error: BaseException, *, complete: bool) -> None:
     lines = traceback.format_exception(type(error), error, frames)
     if sys.version_info < (3, 11):  # Python 3.10 does not print notes.
         lines += [f"{note}\n" for note in _notes(error)]
-    print("".join(lines), end="", file=sys.stderr)
+    show("".join(lines), end="", errors=True)
 
 
 def _known_options(context: click.Context | None) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from hookline.cli.output import print_table, priority_label
+from hookline.cli.printing import show
 from hookline.config.hook_list import short_name
 from hookline.config.yaml_marks import Dumper
 from hookline.engine import HOOKS, BaseHook
@@ -112,18 +113,18 @@ def _describe(name: str, cls: type[BaseHook]) -> None:
     common = [key for key in HOOKS.COMMON if key not in own.known]
     if own.open_ended:
         common.insert(0, "any other")
-    print(f"{name}\n\n{doc_of(cls)}".rstrip())
+    show(f"{name}\n\n{doc_of(cls)}".rstrip())
     _print_section("parameters", rows)
-    print(f"  also: {', '.join(common)}")
+    show(f"  also: {', '.join(common)}")
     _print_section("sites", [(site,) for site in sites_of(cls)])
     _print_section("priority", [(priority_label(cls.priority),)])
     _print_section("state in checkpoints", [(field,) for field in state_of(cls)])
-    print("\nexample")
-    print(textwrap.indent(example(name, defaults), "  "), end="")
+    show("\nexample")
+    show(textwrap.indent(example(name, defaults), "  "), end="")
 
 
 def _print_section(title: str, rows: Sequence[tuple[str, ...]]) -> None:
-    print(f"\n{title}")
+    show(f"\n{title}")
     print_table([(f"  {first}", *rest) for first, *rest in rows] or [("  none",)])
 
 

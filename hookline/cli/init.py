@@ -6,6 +6,7 @@ import keyword
 import re
 from pathlib import Path
 
+from hookline.cli.printing import show
 from hookline.cli.scaffold import fill_template, without_existing, write_new_files
 
 RESERVED_NAMES = ("hookline", "tests", "runs", "torch")
@@ -23,11 +24,11 @@ def run(directory: str) -> int:
     }
     texts = {**_project_files(package), **without_existing(root, shared)}
     for path in write_new_files(root, texts):
-        print(path)
+        show(path)
     command = "hookline dry-run config.yaml && hookline train config.yaml"
     if root.resolve() != Path.cwd():
         command = f"cd {root} && {command}"
-    print(f"\nnext: {command}")
+    show(f"\nnext: {command}")
     return 0
 
 

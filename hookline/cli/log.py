@@ -8,12 +8,13 @@ from pathlib import Path
 
 from hookline.cli.errors import CommandLineError
 from hookline.cli.output import chart_columns, print_table
+from hookline.cli.printing import show
 from hookline.errors import suggest
 from hookline.events.chart import text_chart
 from hookline.events.format import format_value
-from hookline.events.logs import escaped
 from hookline.events.read import Curve, RunLog, matching
 from hookline.metrics.direction import infer_direction
+from hookline.printable import escaped
 
 LINE_STYLES = ("-", "--", "-.", ":")  # Different styles keep equal curves visible.
 MAX_MARKED_POINTS = 30
@@ -37,11 +38,11 @@ def run(runs: Sequence[str], metrics: Sequence[str], plot: str | None) -> int:
     if not metrics:
         _print_summary(logs)
     for metric, curves in charts.items():
-        print(f"\n{metric} by {axis}")
-        print(text_chart(curves, width=chart_columns()))
+        show(f"\n{metric} by {axis}")
+        show(text_chart(curves, width=chart_columns()))
     if plot is not None and charts:
         _draw(charts, axis, Path(plot))
-        print(f"\n{plot}")
+        show(f"\n{plot}")
     return 0
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hookline.cli.common import make_runner
 from hookline.cli.output import chart_columns, print_json, print_table
+from hookline.cli.printing import show
 from hookline.config import load_config
 from hookline.engine import BaseRunner
 from hookline.errors import HooklineError
@@ -35,9 +36,9 @@ def run(config: str, overrides: Sequence[str], plot: str | None, as_json: bool) 
     _print_summary(curves)
     if not any(isinstance(hook, SCHEDULE_HOOKS) for hook in runner.hooks):
         example = "lr_config: {policy: CosineAnnealing, min_lr: 0.0}"
-        print(f"\nthe config has no schedule; an example of one is {example}")
+        show(f"\nthe config has no schedule; an example of one is {example}")
     if plot is not None:
-        print(f"\nsaved {plot}")
+        show(f"\nsaved {plot}")
     return 0
 
 
@@ -98,8 +99,8 @@ def _print_charts(curves: Curves) -> None:
                 continue
             drawn.append(values)
             points = [(float(iteration), value) for iteration, value in enumerate(values, start=1)]
-            print(text_chart({f"{quantity} {label}".strip(): points}, width=chart_columns()))
-            print()
+            show(text_chart({f"{quantity} {label}".strip(): points}, width=chart_columns()))
+            show()
 
 
 def _print_summary(curves: Curves) -> None:

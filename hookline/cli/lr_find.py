@@ -11,6 +11,7 @@ import torch
 from hookline.batches import move_each
 from hookline.cli.common import make_runner
 from hookline.cli.output import chart_columns, print_json
+from hookline.cli.printing import show
 from hookline.config import load_config
 from hookline.engine import BaseRunner
 from hookline.errors import HooklineError
@@ -43,7 +44,7 @@ def run(
         return 0
     _print_result(result)
     if plot is not None:
-        print(f"saved {plot}")
+        show(f"saved {plot}")
     return 0
 
 
@@ -75,12 +76,12 @@ def _print_result(result: RangeTest) -> None:
         for rate, loss in zip(result.rates, result.smoothed(), strict=True):
             points.append((math.log10(rate), loss))
         curve = {"smoothed loss over log10 of the learning rate": points}
-        print(text_chart(curve, width=chart_columns()))
-        print()
+        show(text_chart(curve, width=chart_columns()))
+        show()
     suggestion = result.suggestion()
     if suggestion is None:
         count = len(result.rates)
-        print(f"no suggestion: the loss did not fall with any of {count} rates; try other rates")
+        show(f"no suggestion: the loss did not fall with any of {count} rates; try other rates")
     else:
-        print(f"suggested learning rate: {suggestion:.2e}, where the loss falls fastest")
-        print(f"use it with optimizer.lr={suggestion:.2e}")
+        show(f"suggested learning rate: {suggestion:.2e}, where the loss falls fastest")
+        show(f"use it with optimizer.lr={suggestion:.2e}")

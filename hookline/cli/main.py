@@ -10,15 +10,23 @@ import click
 from click.shell_completion import shell_complete
 
 from hookline.cli.commands import cli
-from hookline.cli.errors import ExitCode, explain_usage_error, print_error, print_traceback
+from hookline.cli.errors import (
+    CommandLineError,
+    ExitCode,
+    explain_usage_error,
+    print_error,
+    print_traceback,
+)
 from hookline.cli.group import is_debug
 from hookline.errors import HooklineError
+from hookline.streams import UnfailingStream, open_missing_streams
 
 COMPLETION_VARIABLE = "_HOOKLINE_COMPLETE"
 
 
 def entry() -> None:
     """Run the installed command."""
+    open_missing_streams()
     # Configs name modules of the user. Last in the path, they cannot hide installed packages.
     sys.path.append(os.getcwd())
     completion = os.environ.get(COMPLETION_VARIABLE)
@@ -33,9 +41,12 @@ def main(argv: Sequence[str]) -> int:
         code = _run(list(argv))
         sys.stdout.flush()  # A closed pipe must raise here, where it is handled.
         return code
-    except BrokenPipeError:  # The reader is gone: `hookline plan … | head`.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.SIGPIPE
+    except OSError as error:
+        UnfailingStream(sys.stdout).give_up()
+        if isinstance(error, BrokenPipeError):  # The reader is gone: `hookline plan … | head`.
+            return ExitCode.SIGPIPE
+        print_error(CommandLineError(f"standard output cannot be written: {error.strerror}"))
+        return ExitCode.FAILED
     except KeyboardInterrupt:
         return ExitCode.SIGINT
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from hookline.cli.errors import CommandLineError
+from hookline.cli.printing import show
 from hookline.cli.scaffold import fill_template, without_existing, write_new_files
 
 HOOKS_DIRECTORY = "hooks"
@@ -27,9 +28,9 @@ def run(name: str, directory: str) -> int:
     }
     shared = {str(package / "__init__.py"): "", "conftest.py": fill_template("conftest")}
     for path in write_new_files(root, {**texts, **without_existing(root, shared)}):
-        print(path)
-    print(f"in a config: custom_imports: [{module}], and {{type: {hook}}} under hooks")
-    print(f"its test: python -m pytest tests/test_{stem}.py")
+        show(path)
+    show(f"in a config: custom_imports: [{module}], and {{type: {hook}}} under hooks")
+    show(f"its test: python -m pytest tests/test_{stem}.py")
     return 0
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hookline.cli.printing import show, show_json
 from hookline.engine import BaseHook, Priority, get_priority
+from hookline.printable import escaped, printable
 
 MIN_CHART_COLUMNS = 30
 MAX_CHART_COLUMNS = 100
@@ -21,16 +22,16 @@ def print_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> N
     if sys.stdout.isatty():
         _print_rich_table(rows, headers)
         return
-    lines = [headers, *rows] if headers else list(rows)
+    lines = [[escaped(cell) for cell in line] for line in ([headers, *rows] if headers else rows)]
     widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        print("  ".join(cells).rstrip())
+        show("  ".join(cells).rstrip())
 
 
 def print_json(value: Any) -> None:
     """Print one JSON document. NaN and infinity, which JSON does not have, become strings."""
-    print(json.dumps(_json_value(value), indent=2, ensure_ascii=False))
+    show_json(_json_value(value))
 
 
 def chart_columns() -> int:
@@ -77,7 +78,7 @@ def _print_rich_table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> 
         )
     for row in rows:
         # Text: a bracket in a cell is not markup.
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(escaped(cell))) for cell in row))
     Console().print(table)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from hookline.cli.common import locate_registration_errors
 from hookline.cli.errors import CommandLineError
 from hookline.cli.output import hook_label, print_json, print_table, priority_label
+from hookline.cli.printing import show
 from hookline.config import Config, load_config
 from hookline.config.hooks import checked_hooks
 from hookline.config.schedules import hook_configs
@@ -112,7 +113,7 @@ def _priority_source(hook: BaseHook, written: dict[str, Any]) -> str:
 
 
 def _print_text(host: HookManager, planned: list[PlannedHook], costs: Costs | None) -> None:
-    print(f"hook_order: {host.sites.order} ({ORDER_RULES[host.sites.order]})\n")
+    show(f"hook_order: {host.sites.order} ({ORDER_RULES[host.sites.order]})\n")
     headers = ["site", "", "hook", "priority (from)", "registered", "origin"]
     if costs is not None:
         headers[3:3] = ["per call", "of the run"]
@@ -120,9 +121,9 @@ def _print_text(host: HookManager, planned: list[PlannedHook], costs: Costs | No
     active = {id(hook) for hooks in host.sites.hooks.values() for hook in hooks}
     idle = [hook_label(item.hook) for item in planned if id(item.hook) not in active]
     if idle:
-        print(f"\nat no site: {', '.join(idle)}")
+        show(f"\nat no site: {', '.join(idle)}")
     if costs is not None and costs["phases"]:
-        print(f"\n{iteration_text(costs)}")
+        show(f"\n{iteration_text(costs)}")
 
 
 def _plan_rows(

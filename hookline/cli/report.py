@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hookline.cli.errors import CommandLineError
+from hookline.cli.printing import show
 from hookline.report.names import REPORT
 from hookline.report.page import write_report
 
@@ -18,7 +19,7 @@ def run(runs: Sequence[str], output: str | None) -> int:
     except OSError as error:
         reason = error.strerror or error
         raise CommandLineError(f"cannot write {target}: {reason}", parameter="--output") from error
-    print(target)
+    show(target)
     return 0
 
 

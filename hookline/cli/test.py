@@ -12,6 +12,7 @@ from hookline.checkpoint import CheckpointStore
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import CommandLineError
 from hookline.cli.output import print_json
+from hookline.cli.printing import show
 from hookline.config import Config, load_config
 from hookline.errors import ConfigError, Problem, Suggestion, suggest
 from hookline.events.format import format_scalars
@@ -43,7 +44,7 @@ def run(
     if as_json:
         print_json({"checkpoint": str(path), "split": split, "metrics": dict(metrics)})
     else:
-        print(f"{split} data, {path}\n{format_scalars(metrics)}")
+        show(f"{split} data, {path}\n{format_scalars(metrics)}")
     return 0
 
 

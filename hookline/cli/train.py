@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from hookline.checkpoint.adoption import unlisted_files
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import ExitCode, print_error, print_traceback
 from hookline.cli.output import print_table
+from hookline.cli.printing import show
 from hookline.config import Config, load_config, save_resolved
 from hookline.dist import find_launch, report_to_torchrun, started_before, torchrun_command
 from hookline.engine import Interrupted
@@ -23,8 +23,11 @@ from hookline.errors import ConfigError, HooklineError, PeerFailed, Problem
 from hookline.events.format import format_scalars
 from hookline.hooks import LoggerHook
 from hookline.runner import Runner
+from hookline.signals import stop_signals
+from hookline.streams import unfailing_output
 
 
+@unfailing_output()
 def run(
     config: str,
     overrides: Sequence[str],
@@ -52,7 +55,7 @@ def run(
         store = runner.checkpointer.store
         directory = store.directory
         if resume == "auto" and not store.entries() and not unlisted_files(directory, ()):
-            print(f"no checkpoint in {directory}: starting a new run", file=sys.stderr)
+            show(f"no checkpoint in {directory}: starting a new run", errors=True)
         _save_config(runner, resolved)
     return _train(runner, config, debug)
 
@@ -138,21 +141,13 @@ def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
 
     previous = {}
     if threading.current_thread() is threading.main_thread():
-        for signum in _stop_signals():
+        for signum in stop_signals():
             previous[signum] = signal.signal(signum, forward)
     try:
         yield forwarded
     finally:
         for signum, handler in previous.items():
             signal.signal(signum, handler)
-
-
-def _stop_signals() -> list[signal.Signals]:
-    signals = [signal.SIGINT, signal.SIGTERM]
-    # nohup ignores SIGHUP; that must stay so.
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signals.append(signal.SIGHUP)
-    return signals
 
 
 # The result
@@ -166,7 +161,7 @@ def _print_interruption(
     hint = ""
     if runner.checkpointer.store.entries():
         hint = f"; `hookline train {config} … --resume` continues"
-    print(f"{interrupted}{hint}", file=sys.stderr)
+    show(f"{interrupted}{hint}", errors=True)
 
 
 def _print_summary(runner: Runner, seconds: float) -> None:
@@ -185,5 +180,5 @@ def _print_summary(runner: Runner, seconds: float) -> None:
         f"{', '.join(names)} in {runner.checkpointer.store.directory}/" if names else "none"
     )
     rows.append(("checkpoints", checkpoints))
-    print()
+    show()
     print_table(rows)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hookline.cli.errors import ExitCode
+from hookline.cli.printing import show
 from hookline.config import check, load_config
 from hookline.errors import HooklineError
 from hookline.verify import Chain, compare_runs, run_chain
@@ -27,13 +28,13 @@ def run(config: str, overrides: Sequence[str], kills: int, seed: int, work_dir: 
         directory = Path(work_dir or temporary)
         launcher = Launcher(config, overrides)
         reference = directory / "straight"
-        print(f"uninterrupted run in {reference} …", flush=True)
+        show(f"uninterrupted run in {reference} …", flush=True)
         code = launcher.start(reference).wait()
         if code != 0:
             output = launcher.output(reference)
             raise HooklineError(f"the uninterrupted run failed with exit code {code}:\n{output}")
         seconds = time.time() - (reference / TRAINING).stat().st_mtime
-        print(f"trained for {seconds:.1f} s; killing {kills} times …", flush=True)
+        show(f"trained for {seconds:.1f} s; killing {kills} times …", flush=True)
         return kill_and_compare(launcher, reference, directory, kills, seed, seconds)
 
 
@@ -89,7 +90,7 @@ def kill_and_compare(
         result = run_chain(lambda path: launcher.start(path).pid, work_dir, chain)
         if result.failures:
             raise HooklineError(f"{result.failures[0]}:\n{launcher.output(work_dir)}")
-        print(
+        show(
             f"run {number}: {result.kills} kills after a checkpoint, "
             f"{result.kills_in_save} of them during a save",
             flush=True,
@@ -101,7 +102,7 @@ def kill_and_compare(
         runs_without_kill = 0 if result.kills else runs_without_kill + 1
         span /= 2
     reached = f"only {done} kills" if done else "the run was never resumed from a checkpoint"
-    print(f"{reached}: it ended too soon after its saves; lower the interval of CheckpointHook")
+    show(f"{reached}: it ended too soon after its saves; lower the interval of CheckpointHook")
     return ExitCode.FAILED
 
 
@@ -113,9 +114,9 @@ def _print_comparison(differences: dict[str, list[str]]) -> int:
             summary = texts[0]
         if len(texts) > 1:
             summary += f" (and {len(texts) - 1} more)"
-        print(f"{subject:{width}}  {summary}")
+        show(f"{subject:{width}}  {summary}")
     if any(differences.values()):
-        print("the killed run differs from the uninterrupted one")
+        show("the killed run differs from the uninterrupted one")
         return ExitCode.FAILED
-    print("the killed run is bit-identical to the uninterrupted one")
+    show("the killed run is bit-identical to the uninterrupted one")
     return ExitCode.OK

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from hookline.cli.errors import CommandLineError
 from hookline.cli.output import chart_columns
+from hookline.cli.printing import show
 from hookline.events.writer import check_installed
+from hookline.printable import printable
 
 
 def run(directory: str, port: int, read_only: bool, text: bool) -> int:
@@ -33,8 +35,8 @@ def _serve_page(root: Path, port: int, read_only: bool) -> None:
 
     listener = listen(port)
     token = secrets.token_urlsafe(24)
-    print(link(listener.getsockname()[1], token))
-    print(
+    show(link(listener.getsockname()[1], token))
+    show(
         "Ctrl-C stops the page. All users of this machine who have the link can use it.", flush=True
     )
     serve(root, listener, read_only=read_only, token=token)
@@ -46,11 +48,11 @@ def _show_in_terminal(root: Path) -> None:
     screens = follow(root, width=chart_columns())
     if not sys.stdout.isatty():
         for screen in screens:
-            print(screen, end="\n\n", flush=True)
+            show(screen, end="\n\n", flush=True)
         return
     from rich.live import Live
     from rich.text import Text
 
     with Live(auto_refresh=False, vertical_overflow="crop") as live:
         for screen in screens:
-            live.update(Text(screen), refresh=True)
+            live.update(Text(printable(screen)), refresh=True)

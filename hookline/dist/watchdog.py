@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 import torch.distributed as dist
 
 from hookline.dist.world import World
+from hookline.printable import printable
+from hookline.streams import UnfailingStream
 
 log = logging.getLogger("hookline")
 
@@ -364,12 +366,13 @@ class Watchdog:
             return
         log.error("%s", diagnosis.message)
         if prints:
-            print(f"hookline: {diagnosis.message}", file=sys.stderr)
+            errors = UnfailingStream(sys.stderr)
+            errors.write(f"hookline: {printable(diagnosis.message)}\n")
+            errors.flush()
         if self._world.rank in diagnosis.stuck_ranks:
             faulthandler.dump_traceback()
         for handler in log.handlers:
             handler.flush()
-        sys.stderr.flush()
         self._wait_until_stopped(EXIT_DELAY_S)
         if self._stopped.is_set():
             return

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, cast
 
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
 from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from hookline.events.format import SHOWN_LAST, for_lines, format_scalars
+from hookline.streams import UnfailingStream
 
 if TYPE_CHECKING:
     from hookline.events.console import Progress as RunProgress
@@ -28,6 +30,7 @@ class ProgressBar(Progress):
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             TextColumn("{task.fields[scalars]}"),
+            console=Console(file=cast(IO[str], UnfailingStream(sys.stdout))),
             refresh_per_second=4,
             transient=True,
         )

@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from hookline.events.format import for_lines, format_scalars
+from hookline.events.logs import LineFormatter
 from hookline.events.outbox import Row
 from hookline.events.writer import WRITERS, Writer
+from hookline.streams import UnfailingStream, is_terminal
 
 
 class Progress(Protocol):
@@ -23,14 +25,6 @@ class Progress(Protocol):
     max_iters: int | None
 
 
-class PlainHandler(logging.StreamHandler[Any]):
-    """A stream handler that ignores a closed pipe, as with `| head`."""
-
-    def handleError(self, record: logging.LogRecord) -> None:
-        if not isinstance(sys.exc_info()[1], BrokenPipeError):
-            super().handleError(record)
-
-
 @WRITERS.register("console")
 class ConsoleWriter(Writer):
     """Logs lines with the `hookline` logger and, on a terminal, shows a progress bar below."""
@@ -42,7 +36,7 @@ class ConsoleWriter(Writer):
         self._bar: Any = None
         self._handler: logging.Handler | None = None
         if not (self._logger.handlers or logging.getLogger().handlers):
-            self._attach(sys.stdout.isatty() if live is None else live)
+            self._attach(is_terminal(sys.stdout) if live is None else live)
 
     def write_scalars(
         self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
@@ -88,8 +82,8 @@ class ConsoleWriter(Writer):
             self._bar = ProgressBar(self._progress)
             self._handler = self._bar.handler()
         else:
-            self._handler = PlainHandler(sys.stdout)
-            self._handler.setFormatter(logging.Formatter("%(message)s"))
+            self._handler = logging.StreamHandler(UnfailingStream(sys.stdout))
+        self._handler.setFormatter(LineFormatter("%(message)s"))
         self._logger.addHandler(self._handler)
         self._logger.setLevel(logging.INFO)
 

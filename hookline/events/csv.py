@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from hookline.events.logs import escaped
 from hookline.events.outbox import Row
 from hookline.events.rows import free_names, iteration_of, set_aside
 from hookline.events.writer import WRITERS, Writer
 from hookline.files import open_to_append, open_to_read, replace_lines, sync_file
+from hookline.printable import escaped
 
 
 @WRITERS.register("csv")

@@ -6,7 +6,7 @@ import datetime
 import re
 from collections.abc import Mapping
 
-from hookline.events.logs import escaped
+from hookline.printable import escaped
 
 MEMORY = "system/memory_mb"
 SHOWN_LAST = ("time", "data_time", "eta", MEMORY)

@@ -11,6 +11,7 @@ from typing import cast
 import torch
 
 from hookline.files import open_to_append, sync_file
+from hookline.printable import printable
 
 
 class LogFile(logging.FileHandler):
@@ -38,25 +39,13 @@ def log_file(work_dir: Path) -> LogFile:
 
 
 class LineFormatter(logging.Formatter):
-    """A formatter that escapes control characters and adds the rank, if it is not 0."""
+    """A formatter that makes text printable and adds the rank, if it is not 0."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
-        lines = [escaped(line) for line in text.splitlines()] or [""]
-        own = f"[rank {rank()}] " if rank() else ""
-        return "\n".join(f"{own}{line}" for line in lines)
-
-
-def escaped(text: str) -> str:
-    """Return a text with its control characters escaped, which could change a terminal."""
-    if text.isprintable():
-        return text
-    characters = []
-    for character in text:
-        if not character.isprintable() and character != "\t":
-            character = character.encode("unicode_escape").decode()
-        characters.append(character)
-    return "".join(characters)
+        text = printable(super().format(record))
+        if not rank():
+            return text
+        return "\n".join(f"[rank {rank()}] {line}" for line in text.split("\n"))
 
 
 def rank() -> int:

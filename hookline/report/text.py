@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hookline.events.chart import text_chart
-from hookline.events.logs import escaped
 from hookline.events.read import matching
+from hookline.printable import escaped
 from hookline.report.pictures import Picture
 from hookline.report.run_list import RunList
 

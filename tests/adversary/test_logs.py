@@ -20,6 +20,7 @@ from hookline.events.csv import CSVWriter
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.read import read_curves
 from hookline.hooks import CheckpointHook, LoggerHook, PeriodicWriterHook, ReportHook
+from tests.adversary import damaged_logs
 from tests.helpers import make_runner
 
 DEEP = '{"iter": ' + "[" * 100_000 + "]" * 100_000 + "}"
@@ -189,3 +190,8 @@ def test_curves_are_read_past_hostile_lines(tmp_path):
     rows += [DEEP, '{"mode": "train", "iter": 2, "epoch": 1, "a\u2028b": 2.0}', ""]
     (tmp_path / "log.jsonl").write_text("\n".join(rows))
     assert read_curves(tmp_path) == {"train/loss": [(1, 1.0)], "train/a\u2028b": [(2, 2.0)]}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_run_with_damaged_files_is_resumed_and_shown(seed):
+    damaged_logs.run_case(seed)

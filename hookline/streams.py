@@ -1,0 +1,89 @@
+"""Standard output that may be closed, full or gone without an end to the training."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import IO, Any
+
+
+class UnfailingStream:
+    """A text stream whose output is dropped as soon as it cannot be written.
+
+    The reader of a pipe may have ended (`| head`), the disk of a file may be full, and the terminal
+    may be closed. None of that may end a run.
+
+    Args:
+        stream: The stream; None if the process was started without one.
+    """
+
+    def __init__(self, stream: IO[str] | None) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        if self._stream is not None:
+            try:
+                return self._stream.write(text)
+            except (OSError, ValueError):  # ValueError: the stream is closed
+                self.give_up()
+        return len(text)
+
+    def flush(self) -> None:
+        if self._stream is not None:
+            try:
+                self._stream.flush()
+            except (OSError, ValueError):
+                self.give_up()
+
+    def isatty(self) -> bool:
+        return is_terminal(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def give_up(self) -> None:
+        """Lead the rest of the output to nowhere; Python flushes it once more when it exits."""
+        stream, self._stream = self._stream, None
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())  # type: ignore[union-attr]
+            os.close(nowhere)
+
+
+def is_terminal(stream: IO[str] | None) -> bool:
+    """Return whether a stream is a terminal; False if there is no stream."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # The stream is closed.
+        return False
+
+
+@contextlib.contextmanager
+def unfailing_output() -> Iterator[None]:
+    """Make standard output and standard error unfailing, also for `print` in the user's code."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (UnfailingStream(stream) for stream in before)
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+def open_missing_streams() -> None:
+    """Open the standard streams that the process was started without.
+
+    Otherwise the next file that is opened, a log perhaps, would receive what libraries print.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
