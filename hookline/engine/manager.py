@@ -164,7 +164,8 @@ class HookManager:
 
     def call_hook(self, site: str, **values: Any) -> None:
         """Call the hooks of a site, after setting values such as `batch_idx` on the runner."""
-        set_arguments(self, site, values)
+        if values:
+            set_arguments(self, site, values)
         for call in self.sites.calls(site):
             call(self)
 
