@@ -96,7 +96,6 @@ class Runner(BaseRunner):
         checkpoint: The checkpoint that is being saved or was just loaded.
         exception: The error that ended the run, during `on_exception` and `cleanup`.
         stop_reason: Why the run is over; None while it is not.
-        is_deterministic: Whether the run uses torch's deterministic algorithms alone.
         mode: `train`, or `val` or `test` while `validate()` or `test()` evaluates alone.
     """
 

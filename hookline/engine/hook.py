@@ -21,14 +21,12 @@ class BaseHook(SiteMethods, IntervalMethods):
     """Behavior that is added to a run, in methods named after sites.
 
     Most hooks are dataclasses: their fields are their parameters, and `state(...)` fields survive a
-    resume. A plain class with its own `__init__`, which need not call `super().__init__()`, works
-    as well.
+    resume. A plain class works as well, also if its `__init__` does not call `super().__init__()`.
 
     Args:
         name: Unique in a runner; the class name, numbered if needed, by default.
         priority: A number from 0 to 100 or a name; the smaller, the further outside.
-        frequency: Call the hook every so many iterations, or epochs if it has no site in an
-            iteration.
+        frequency: Call it every so many iterations, or epochs if it has no site in an iteration.
     """
 
     name: str = ""

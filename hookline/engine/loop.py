@@ -93,10 +93,7 @@ class Loop:
         self.settle_if_due()
 
     def begin_epoch(self, open_data: Callable[[], object] | None = None) -> None:
-        """Call the sites before an epoch, or before the rest of one after a resume.
-
-        Inside an epoch, random numbers are restored after `open_data` has begun to read its data.
-        """
+        """Call the sites before an epoch, or before the rest of one after a resume."""
         runner = self._runner
         is_inside = runner.inner_iter > 0
         if not is_inside:
@@ -106,7 +103,7 @@ class Loop:
         self.call_site("before_train_epoch")
         if open_data is not None:
             open_data()
-        if is_inside:
+        if is_inside:  # last: beginning to read the data may draw random numbers
             self.reapply_state()
         self.phase = ""
         if not self.owns_data:

@@ -78,7 +78,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         self.world = connect()
         self.is_main = self.world.is_main
         self.seed = seed
-        self.is_deterministic = deterministic
+        self._is_deterministic = deterministic
         if seed is not None:
             seed_everything(seed + self.world.rank)  # ranks must not drop the same units
         self.device = pick_device(device)
@@ -130,7 +130,7 @@ class BaseRunner(HookManager, RenamedAttributes):
 
     def train(self) -> Self:
         """Train to the end, or until a hook requests a stop."""
-        deterministic = deterministic_algorithms(self.is_deterministic)
+        deterministic = deterministic_algorithms(self._is_deterministic)
         with deterministic, RunSession(self, is_training=True):
             self._begin_training()
             wrapper = self.parallel.wrapper
@@ -212,7 +212,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         self.call_hook("after_run")
 
     def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
-        with deterministic_algorithms(self.is_deterministic), RunSession(self):
+        with deterministic_algorithms(self._is_deterministic), RunSession(self):
             self.mode = mode
             preflight.check_is_loader(f"{mode}_loader", getattr(self, f"{mode}_loader"))
             self.best.reset()

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, StopReason
 from hookline.events.describe import config_text, run_config
 from hookline.events.rows import set_aside
@@ -63,7 +65,7 @@ class ReportHook(BaseHook):
             "max_epochs": runner.max_epochs,
             "max_iters": runner.max_iters,
             "seed": runner.seed,
-            "deterministic": runner.is_deterministic,
+            "deterministic": torch.are_deterministic_algorithms_enabled(),
         }
         parameters = sum(parameter.numel() for parameter in runner.model.parameters())
         about = {
