@@ -18,6 +18,7 @@ from hookline.engine.session import RunSession
 from hookline.errors import HooklineError
 from hookline.hooks import EvalHook
 from hookline.optim.step_hooks import follow_steps
+from hookline.trial import apply_trial
 
 Validate = Callable[[], Mapping[str, Any]]
 
@@ -60,8 +61,10 @@ def drive(
     """
     optimizer = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps the one that steps
     parts = {"device": _device_of(model), **parts}
+    trial = apply_trial(parts.get("work_dir"), parts.get("resume"), hooks)
+    parts |= {"work_dir": trial.work_dir, "resume": trial.resume}
     loader = _without_broken_state(train_loader)
-    runner = BaseRunner(model, loader, optimizer=optimizer, hooks=hooks, **parts)
+    runner = BaseRunner(model, loader, optimizer=optimizer, hooks=trial.hooks, **parts)
     if epoch_length is not None:
         runner.epoch_length = epoch_length
         runner.loop.update_length()

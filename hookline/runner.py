@@ -21,6 +21,7 @@ from hookline.hooks.builder import get_default_hooks, given_hooks
 from hookline.metrics import Metric, build_metrics
 from hookline.profiling.cost_report import DEFAULT_BUDGET
 from hookline.step import LossFunction
+from hookline.trial import apply_trial
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -130,6 +131,7 @@ class Runner(BaseRunner):
         locate_error: LocateError | None = None,
     ) -> None:
         world = connect()
+        work_dir, resume, hooks = apply_trial(work_dir, resume, hooks)
         own_hooks = given_hooks(hooks)
         dropped = _dropped_hooks(drop_hooks, optimizer)
         if world.size > 1:

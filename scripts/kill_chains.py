@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import TensorDataset
+from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 
 from hookline import Runner, make_loader
 from hookline.hooks import build_hook
@@ -34,6 +34,7 @@ from hookline.verify.trace import STARTED
 SAMPLES = 230
 FEATURES = 32
 CLASSES = 5
+BATCH = 16
 WIDTH = 1400  # 2 million weights: writing a checkpoint of 24 MB takes long enough to be hit
 
 
@@ -54,8 +55,62 @@ def data(augmented: bool, seed: int) -> TensorDataset:
     return Augmented(x, y) if augmented else TensorDataset(x, y)
 
 
+def resumable(workers: int) -> Iterable[Any]:
+    return make_loader(data(True, 0), batch_size=BATCH, shuffle=True, num_workers=workers, seed=1)
+
+
+def weighted(workers: int) -> Iterable[Any]:
+    weights = torch.linspace(0.1, 1.0, SAMPLES).tolist()
+    sampler = WeightedRandomSampler(weights, SAMPLES)
+    return DataLoader(data(True, 0), batch_size=BATCH, sampler=sampler, num_workers=workers)
+
+
+def torch_recipe(workers: int) -> Iterable[Any]:
+    """Return the loader of PyTorch's notes on reproducibility."""
+    return DataLoader(
+        data(True, 0),
+        batch_size=BATCH,
+        shuffle=True,
+        num_workers=workers,
+        generator=torch.Generator().manual_seed(1),
+        worker_init_fn=seed_worker,
+    )
+
+
+def seed_worker(worker_id: int) -> None:
+    seed = torch.initial_seed() % 2**32
+    np.random.seed(seed)
+    random.seed(seed)
+
+
+class Stream:
+    """A stateful stream of batches without a length."""
+
+    def __init__(self, workers: int) -> None:
+        self._samples = data(False, 0)
+        self._generator = torch.Generator().manual_seed(1)
+        self._position = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        while self._position < SAMPLES:
+            self._position += BATCH
+            yield self._samples[torch.randint(SAMPLES, (BATCH,), generator=self._generator)]
+        self._position = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"position": self._position, "generator": self._generator.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._position = state["position"]
+        self._generator.set_state(state["generator"])
+
+
 def case(
-    *hooks: dict[str, Any], workers: int = 0, epochs: int | None = None, every: int = 4
+    *hooks: dict[str, Any],
+    workers: int = 0,
+    epochs: int | None = None,
+    every: int = 4,
+    loader: Callable[[int], Iterable[Any]] = resumable,
 ) -> Callable[[Path], Runner]:
     """Return a function that builds a run.
 
@@ -64,6 +119,7 @@ def case(
         workers: The number of processes that load data.
         epochs: The length of the run, which then saves after each epoch. By default it has 52 iterations.
         every: The number of iterations between two saves, in a run without `epochs`.
+        loader: Makes the training loader from the number of workers.
     """
 
     def build(work_dir: Path) -> Runner:
@@ -80,9 +136,7 @@ def case(
         configs = (save, {"type": "LoggerHook", "interval": 3}, *hooks)
         return Runner(
             model,
-            train_loader=make_loader(
-                data(True, 0), batch_size=16, shuffle=True, num_workers=workers, seed=1
-            ),
+            train_loader=loader(workers),
             val_loader=make_loader(data(False, 1), batch_size=64),
             optimizer=torch.optim.AdamW(model.parameters(), lr=1e-3),
             loss_fn=nn.CrossEntropyLoss(),
@@ -128,6 +182,11 @@ CASES = {
     "averaging": case(EMA, VALIDATE),
     "early stopping": case(STOP, epochs=6),
     "everything, no workers": case(EMA, ACCUMULATE, COSINE, VALIDATE, STOP),
+    "weighted sampler": case(loader=weighted),
+    "weighted sampler, two workers": case(loader=weighted, workers=2),
+    "generator recipe": case(loader=torch_recipe),
+    "generator recipe, two workers": case(loader=torch_recipe, workers=2),
+    "stateful stream": case(loader=Stream),
     "everything, two workers": case(EMA, ACCUMULATE, COSINE, VALIDATE, STOP, workers=2, every=3),
 }
 
@@ -251,7 +310,7 @@ def run_chains(args: argparse.Namespace) -> list[dict[str, Any]]:
 def print_chain(row: dict[str, Any]) -> None:
     problems = "; ".join(row["failures"][:2] + row["differences"]) or "identical"
     print(
-        f"{row['case']:26} {row['kills']:3} kills, {row['in_save']:2} in a save: {problems}",
+        f"{row['case']:30} {row['kills']:3} kills, {row['in_save']:2} in a save: {problems}",
         flush=True,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -13,46 +14,98 @@ from hookline.cli.errors import ExitCode
 from hookline.cli.printing import show
 from hookline.config import check, load_config
 from hookline.errors import HooklineError
+from hookline.trial import VARIABLE
 from hookline.verify import Chain, compare_runs, run_chain
-from hookline.verify.trace import TRAINING
+from hookline.verify.chain import has_saved
+from hookline.verify.trace import STARTED, read_start
 
 MAX_RUNS_WITHOUT_KILL = 3
 SHOWN_OUTPUT_LINES = 20
-TRACE_HOOK = "+hooks.BatchTraceHook.type=hookline.verify.BatchTraceHook"
 
 
-def run(config: str, overrides: Sequence[str], kills: int, seed: int, work_dir: str | None) -> int:
-    """Train with and without kills, and print the differences between the results."""
-    check(load_config(config, overrides))
+def run(target: str, arguments: Sequence[str], kills: int, seed: int, work_dir: str | None) -> int:
+    """Train with and without kills, and print the differences between the results.
+
+    Args:
+        target: A config, or a Python script that trains with Runner or `drive`.
+        arguments: Overrides of the config, or arguments of the script.
+        kills: The number of kills after a checkpoint.
+        seed: The seed of the times of the kills.
+        work_dir: The directory for both runs; a temporary one by default.
+    """
+    if is_script(target):
+        launcher = Launcher([target, *arguments])
+    else:
+        check(load_config(target, arguments))
+        # The work directory is also a value of the config, which others may refer to.
+        launcher = Launcher(["-m", "hookline", "train", target, *arguments, "work_dir={work_dir}"])
     with tempfile.TemporaryDirectory(prefix="hookline-verify-") as temporary:
-        directory = Path(work_dir or temporary)
-        launcher = Launcher(config, overrides)
+        directory = Path(work_dir or temporary).absolute()
         reference = directory / "straight"
         show(f"uninterrupted run in {reference} …", flush=True)
-        code = launcher.start(reference).wait()
-        if code != 0:
-            output = launcher.output(reference)
-            raise HooklineError(f"the uninterrupted run failed with exit code {code}:\n{output}")
-        seconds = time.time() - (reference / TRAINING).stat().st_mtime
+        seconds = run_uninterrupted(launcher, reference)
         show(f"trained for {seconds:.1f} s; killing {kills} times …", flush=True)
         return kill_and_compare(launcher, reference, directory, kills, seed, seconds)
 
 
-class Launcher:
-    """Starts `hookline train` with traced data in a new process."""
+def is_script(target: str) -> bool:
+    """Return whether the target is a Python script; raise if that script does not exist."""
+    if not target.endswith(".py"):
+        return False
+    if not Path(target).is_file():
+        raise HooklineError(f"there is no script {target!r}", parameter="target", value=target)
+    return True
 
-    def __init__(self, config: str, overrides: Sequence[str]) -> None:
-        train = ["train", config, *overrides, "resume=auto", TRACE_HOOK]
-        self._command = [sys.executable, "-m", "hookline", *train]
+
+def run_uninterrupted(launcher: Launcher, work_dir: Path) -> float:
+    """Run to the end and return the seconds of training; raise if there is nothing to verify."""
+    if work_dir.exists() and any(work_dir.iterdir()):
+        raise HooklineError(
+            f"{work_dir} is not empty, and the uninterrupted run would resume there: choose "
+            "another --work-dir",
+            parameter="--work-dir",
+            value=str(work_dir.parent),
+        )
+    code = launcher.start(work_dir).wait()
+    output = launcher.output(work_dir)
+    if code != 0:
+        raise HooklineError(f"the uninterrupted run failed with exit code {code}:\n{output}")
+    if read_start(work_dir) is None:
+        raise HooklineError(
+            "the script ended without training: it must call Runner(…).train(), or enter "
+            f"drive(…), in its own process\n{output}",
+            parameter="target",
+        )
+    seconds = time.time() - (work_dir / STARTED).stat().st_mtime
+    if not has_saved(work_dir):
+        raise HooklineError(
+            "the uninterrupted run saved no checkpoint to resume from: give it a CheckpointHook "
+            f"without out_dir, or lower its interval\n{output}",
+            component="CheckpointHook",
+        )
+    return seconds
+
+
+class Launcher:
+    """Starts Python in a new process whose run takes its work directory from the environment.
+
+    Args:
+        arguments: The arguments of Python; `{work_dir}` stands for the work directory.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
         # Kept: a collected Popen object would wait for a process that the chain waits for.
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, work_dir: Path) -> subprocess.Popen[bytes]:
         """Start a run, which resumes if the work directory has a checkpoint."""
         work_dir.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable]
+        command += [each.replace("{work_dir}", str(work_dir)) for each in self._arguments]
         with (work_dir / "output.txt").open("ab") as output:
-            command = [*self._command, f"work_dir={work_dir}"]
-            process = subprocess.Popen(command, stdout=output, stderr=output)
+            environment = {**os.environ, VARIABLE: str(work_dir)}
+            process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
         self._processes.append(process)
         return process
 
@@ -75,10 +128,11 @@ def kill_and_compare(
         reference: The work directory of the uninterrupted run.
         directory: Holds the killed runs.
         kills: The number of kills after a checkpoint.
-        seed: The seed of the random moments.
+        seed: The seed of the times of the kills.
         seconds: The training time of the uninterrupted run.
     """
     done = 0
+    done_in_save = 0
     number = 0
     runs_without_kill = 0
     # With twice its share of the time, a piece makes progress on average.
@@ -86,7 +140,8 @@ def kill_and_compare(
     while runs_without_kill < MAX_RUNS_WITHOUT_KILL:
         number += 1
         work_dir = directory / f"killed-{number}"
-        chain = Chain(kills - done, span, seed + number)
+        share_in_save = (kills // 2 - done_in_save) / (kills - done)
+        chain = Chain(kills - done, span, seed + number, in_save=share_in_save)
         result = run_chain(lambda path: launcher.start(path).pid, work_dir, chain)
         if result.failures:
             raise HooklineError(f"{result.failures[0]}:\n{launcher.output(work_dir)}")
@@ -97,7 +152,9 @@ def kill_and_compare(
         )
         differences = compare_runs(reference, work_dir)
         done += result.kills
+        done_in_save += result.kills_in_save
         if any(differences.values()) or done >= kills:
+            show(f"killed {done} times, {done_in_save} of them during a save")
             return _print_comparison(differences)
         runs_without_kill = 0 if result.kills else runs_without_kill + 1
         span /= 2

@@ -2,7 +2,7 @@
 
 from hookline.verify.chain import Chain, ChainResult, Launch, run_chain
 from hookline.verify.compare import LEFT_OUT, compare_checkpoints, compare_runs
-from hookline.verify.trace import BatchTraceHook
+from hookline.verify.trace import BatchTraceHook, TrialHook
 
 __all__ = [
     "LEFT_OUT",
@@ -10,6 +10,7 @@ __all__ = [
     "Chain",
     "ChainResult",
     "Launch",
+    "TrialHook",
     "compare_checkpoints",
     "compare_runs",
     "run_chain",

@@ -19,13 +19,22 @@ CLOCK_WORDS = ("seconds", "elapsed", "duration", "wall", "started")
 MEASURED_GROUPS = ("time/", "system/", "memory/", "throughput/")
 TRACKER_IDS = ("run_id", "task_id")
 LOCATIONS = ("work_dir", "resume")
+UNSEEDED_BY_DEFAULT = {"python", "numpy"}
 
 
 def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
-    """Return the differences between two work directories by subject; empty lists for equal ones."""
+    """Return the differences between two work directories by subject; empty lists for equal ones.
+
+    The random numbers of Python and NumPy are not compared if the runs did not seed them.
+    """
     one = _last_checkpoint(straight)
     two = _last_checkpoint(pieces)
-    data_order = _first_difference(_pop_digests(one), _pop_digests(two))
+    trace_one = _pop_trace(one)
+    trace_two = _pop_trace(two)
+    unseeded = _changed_keys(trace_one["initial"], trace_two["initial"])
+    for name in UNSEEDED_BY_DEFAULT & unseeded:
+        one["rng"].pop(name, None)
+        two["rng"].pop(name, None)
     parts = compare_checkpoints(one, two)
 
     def join(*names: str) -> list[str]:
@@ -35,9 +44,11 @@ def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
         return texts
 
     return {
+        "initial weights": ["differ: seed torch before the model is made"]
+        * ("weights" in unseeded),
         "weights": join("state_dict", "ema_state_dict"),
         "optimizer and schedules": join("optimizer", "scheduler", "scaler"),
-        "data order": data_order,
+        "data order": _first_difference(trace_one["digests"], trace_two["digests"]),
         "counters, metrics and best": join("meta"),
         "random numbers": join("rng"),
         "position in the data": join("loader"),
@@ -122,11 +133,14 @@ def _last_checkpoint(work_dir: Path) -> dict[str, Any]:
     return store.load(entry)
 
 
-def _pop_digests(checkpoint: dict[str, Any]) -> list[str]:
-    """Remove the trace of batches from a checkpoint and return it."""
-    trace = checkpoint.get("hooks", {}).pop("BatchTraceHook", {})
-    digests: list[str] = trace.get("digests", [])
-    return digests
+def _pop_trace(checkpoint: dict[str, Any]) -> dict[str, Any]:
+    """Remove the state of BatchTraceHook from a checkpoint and return it."""
+    trace: dict[str, Any] = checkpoint.get("hooks", {}).pop("BatchTraceHook", {})
+    return {"initial": {}, "digests": [], **trace}
+
+
+def _changed_keys(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:
+    return {name for name in {**one, **two} if one.get(name) != two.get(name)}
 
 
 def _without_clocks(value: Any) -> Any:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from hookline.cli.main import main
-from hookline.cli.verify_resume import Launcher, _print_comparison
+from hookline.cli.verify_resume import Launcher, _print_comparison, run_uninterrupted
+from hookline.errors import HooklineError
+from hookline.trial import VARIABLE
+from hookline.verify.trace import STARTED
 from tests.cli.helpers import error_of, write_config
-from tests.waiting import LIMIT_S
 
 
 def test_a_wrong_config_is_an_error_before_anything_is_trained(tmp_path: Path) -> None:
@@ -33,10 +35,38 @@ def test_the_number_of_kills_must_be_positive(tmp_path: Path) -> None:
 
 
 def test_a_launcher_collects_the_output_of_all_runs_in_a_directory(tmp_path: Path) -> None:
-    launcher = Launcher("no_such_config.yaml", ["seed=2"])
-    assert launcher.start(tmp_path / "run").wait(LIMIT_S) == 2
-    assert launcher.start(tmp_path / "run").wait(LIMIT_S) == 2
-    assert launcher.output(tmp_path / "run").count("no_such_config.yaml") == 2
+    launcher = Launcher(["-c", "print('{work_dir}')"])
+    assert launcher.start(tmp_path / "run").wait() == 0
+    assert launcher.start(tmp_path / "run").wait() == 0
+    assert launcher.output(tmp_path / "run").split() == [str(tmp_path / "run")] * 2
+
+
+def test_a_script_that_does_not_exist_is_an_error() -> None:
+    assert error_of("verify-resume", "no_such.py").value == "no_such.py"
+
+
+START = f"""
+import os
+path = os.path.join(os.environ["{VARIABLE}"], "{STARTED}")
+open(path, "w").write('{{"process": 1, "iteration": 0}}')
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "match"),
+    [("raise SystemExit('broken')", "broken"), ("", "drive"), (START, "CheckpointHook")],
+    ids=["fails", "never trains", "never saves"],
+)
+def test_a_script_with_nothing_to_verify_is_an_error(tmp_path: Path, code: str, match: str) -> None:
+    with pytest.raises(HooklineError, match=match):
+        run_uninterrupted(Launcher(["-c", code]), tmp_path / "straight")
+
+
+def test_a_directory_with_an_earlier_run_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "last.pth").touch()
+    with pytest.raises(HooklineError) as caught:
+        run_uninterrupted(Launcher(["-c", ""]), tmp_path)
+    assert caught.value.parameter == "--work-dir"
 
 
 @pytest.mark.parametrize(

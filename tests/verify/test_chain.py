@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import subprocess
+import sys
 import time
 from types import SimpleNamespace
 
 import pytest
 
 from hookline.checkpoint import CheckpointStore
+from hookline.checkpoint.manifest import read_ledger
+from hookline.checkpoint.names import temporary_name
 from hookline.cli.verify_resume import kill_and_compare
-from hookline.verify import Chain, run_chain
-from hookline.verify.chain import has_saved
-from hookline.verify.trace import TRAINING
+from hookline.verify import Chain, ChainResult, run_chain
+from hookline.verify.chain import KillTime, has_saved, stops_in_save
+from hookline.verify.trace import write_start
 from tests.clock import FakeClock
 from tests.waiting import POLL_S
 
@@ -26,7 +31,10 @@ class Job:
     whether it has found a checkpoint.
     """
 
-    def __init__(self, clock: FakeClock, polls: float = 10, pieces: int = 1) -> None:
+    def __init__(
+        self, clock: FakeClock, polls: float = 10, pieces: int = 1, starts_over: bool = False
+    ) -> None:
+        self.starts_over = starts_over
         self.clock = clock
         self.polls = polls
         self.pieces = pieces
@@ -47,7 +55,7 @@ class Job:
         os.close(gate)
         with (work_dir / "began.txt").open("a") as file:
             file.write("resumed\n" if has_saved(work_dir) else "new\n")
-        (work_dir / TRAINING).write_text(str(os.getpid()))
+        write_start(work_dir, int(has_saved(work_dir) and not self.starts_over))
         os.read(closed, 1)
         save(work_dir)
         while self.started < self.pieces:
@@ -86,6 +94,40 @@ def test_a_run_is_killed_only_when_it_has_something_to_resume_from(tmp_path, clo
         assert set(began[1:]) == {"resumed"}
     else:
         assert began == ["new", "resumed", "resumed", "resumed"]
+
+
+def test_every_second_kill_is_planned_inside_a_save():
+    result = ChainResult()
+    planned = []
+    for _ in range(6):
+        kill = KillTime.draw(Chain(6, span=1.0, early=1.0), random.Random(0), result)
+        planned.append(kill.delay_in_save is not None)
+        assert kill.is_early != planned[-1]
+        result.kills += 1
+        result.kills_in_save += planned[-1]
+    assert planned == [False, True, False, True, False, True]
+
+
+def test_a_process_is_stopped_only_while_it_saves(tmp_path, clock):
+    save(tmp_path)
+    file = tmp_path / temporary_name(read_ledger(tmp_path).token)
+    file.touch()
+    chain = Chain(1, span=1.0, clock=clock, sleep=lambda seconds: None)
+    kill = KillTime(delay=0.0, is_early=False, delay_in_save=0.02)
+    with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as process:
+        assert stops_in_save(process.pid, tmp_path, chain, kill)
+        process.send_signal(signal.SIGCONT)
+        file.unlink()
+        assert not stops_in_save(process.pid, tmp_path, chain, kill)
+        assert kill.delay_in_save == 0.01
+        process.kill()
+
+
+def test_a_run_that_starts_over_after_a_kill_is_a_failure(tmp_path, clock):
+    job = Job(clock, pieces=2, starts_over=True)
+    times = {"span": 2.0, "limit": 1e9, "clock": clock, "sleep": job.sleep}
+    result = run_chain(job.launch, tmp_path, Chain(1, early=0.0, in_save=0.0, **times))
+    assert "started over" in result.failures[0]
 
 
 def test_a_run_that_never_saves_is_given_up(tmp_path, clock):

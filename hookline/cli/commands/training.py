@@ -139,32 +139,36 @@ def dry_run(**options: Any) -> int:
 
 
 @click.command("verify-resume", cls=Command, epilog=CONFIG_NOTE)
-@config_arguments
+@click.argument("target", metavar="CONFIG|SCRIPT", type=click.Path())
+@click.argument("arguments", metavar="[KEY=VALUE]... | -- [ARGUMENT]...", nargs=-1)
 @click.option(
     "--kills",
     type=click.IntRange(min=1),
-    default=5,
+    default=6,
     show_default=True,
     metavar="N",
-    help="How often to kill the run.",
+    help="How often to kill the run. Every second kill is inside a save.",
 )
 @click.option(
     "--seed",
     type=int,
     default=0,
     show_default=True,
-    help="Seed of the moments at which the run is killed.",
+    help="Seed of the times at which the run is killed.",
 )
 @work_dir_option("Keep both runs here. Default: a temporary directory.")
 def verify_resume(**options: Any) -> int:
     """Check that a run resumes exactly after it was killed.
 
-    Trains once without interruption, then again with kills, and compares the results.
+    Trains once without interruption, then again with kills, and compares checkpoints and logs.
+    SCRIPT is a Python file that trains once, with Runner or drive. The command chooses its work
+    directory and has it resume.
 
     \b
     Examples:
       hookline verify-resume configs/digits.yaml
       hookline verify-resume configs/digits.yaml training.epochs=3 --kills 20
+      hookline verify-resume train.py -- --epochs 3
     """
     from hookline.cli.verify_resume import run
 
