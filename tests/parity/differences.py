@@ -39,16 +39,14 @@ OWNERS = (
     "GradientCumulativeOptimizerHook",
     "OptimizerHook",
 )
-LOGGERS = (
+TRACKERS = (
     "ClearMLHook",
     "DVCLiveHook",
-    "LoggerHook",
     "MLflowHook",
     "NeptuneHook",
     "PeriodicWriterHook",
     "SwanLabHook",
     "TensorBoardHook",
-    "TextLoggerHook",
     "TrackioHook",
     "WandbHook",
 )
@@ -104,13 +102,14 @@ DIFFERENCES = (
     Difference(
         "a loop of iterations does not count its only epoch",
         ("mmcv iterations", "mmengine iterations"),
-        dict.fromkeys(LOGGERS, ("scalars.lr",)),
+        dict.fromkeys(TRACKERS, ("scalars.lr",)),
     ),
     Difference(
         "MMEngine counts an epoch before it validates",
         ("mmengine epochs",),
         {
             "EarlyStoppingHook": ("state.best_epoch", "state.stopped_epoch"),
+            "IterTimerHook": ("scalars.eta",),
             "TimeTrackingHook": (
                 "scalars.time/elapsed",
                 "scalars.time/epoch",

@@ -18,7 +18,7 @@ from hookline.compat.mmengine.optim import OptimWrapper
 from hookline.compat.mmengine.runner import Runner as MMEngineRunner
 from hookline.compat.mmengine.runner.hosting import DEFAULT_HOOKS
 from hookline.engine import BaseRunner
-from hookline.hooks import EvalHook, OptimizerHook
+from hookline.hooks import CheckpointHook, EvalHook, OptimizerHook
 from hookline.metrics import build_metrics
 from tests.parity.problem import (
     EPOCHS,
@@ -43,7 +43,8 @@ def with_evaluation(hooks: list[Any]) -> list[Any]:
     """Return hooks with one that validates after each epoch, unless one of them validates."""
     if any(isinstance(hook, EvalHook) for hook in hooks):
         return hooks
-    return [EvalHook(save_best=False, metric="auto"), *hooks]
+    saves = any(isinstance(hook, CheckpointHook) for hook in hooks)
+    return [EvalHook(save_best=saves, metric="auto"), *hooks]
 
 
 def has_owner(hooks: list[Any]) -> bool:
