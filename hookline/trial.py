@@ -20,7 +20,7 @@ class RunParts(NamedTuple):
 
     work_dir: str | Path | None
     resume: str | Path | None
-    hooks: list[Any]
+    hooks: Iterable[Any]
 
 
 def apply_trial(
@@ -29,5 +29,5 @@ def apply_trial(
     """Return the given parts of a run, or those of a trial if `hookline verify-resume` runs."""
     directory = os.environ.get(VARIABLE)
     if not directory:
-        return RunParts(work_dir, resume, list(hooks))
+        return RunParts(work_dir, resume, hooks)
     return RunParts(directory, "auto", [*hooks, TRIAL_HOOK])
