@@ -15,7 +15,7 @@ from tests.verify import training_script
 
 def test_without_the_variable_a_run_keeps_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    assert apply_trial("mine", None, ("a hook",)) == ("mine", None, ["a hook"])
+    assert apply_trial("mine", None, ("a hook",)) == ("mine", None, ("a hook",))
 
 
 @pytest.mark.parametrize("kind", sorted(training_script.LOOPS))
