@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
+from hookline.engine import BaseHook, BaseRunner, Priority, state
 from hookline.errors import HooklineError
 from hookline.files import replace_file
 from hookline.rng import rng_state
@@ -48,7 +48,6 @@ def is_training(work_dir: Path, process: int) -> bool:
     return start is not None and start.process == process
 
 
-@HOOKS.register()
 @dataclass
 class BatchTraceHook(BaseHook):
     """Record a short digest of every training batch, to compare the data of two runs.
