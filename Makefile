@@ -14,6 +14,8 @@ PEERS_PIP := $(PEERS)/bin/python $(PIP_INSTALL) -c constraints-peers.txt
 WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
 RUNS ?= 10
 MUTANTS ?= 300
+FUZZ_SECONDS ?= 600
+FUZZ_SEED ?= 0
 CODE := hookline tests benchmarks examples scripts
 # The optional features that the tests use.
 EXTRAS := gpu,captum,watch,tensorboard,wandb,mlflow,dvclive,trackio
@@ -23,7 +25,7 @@ OFFLINE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY
 # Most installed modules are never imported, so pip does not compile them; Python does at their first import, and must keep the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-exhaustive test-compat soak mutate compat-environment compat-matrix lint format check bench bench-check bench-peers docs clean
+.PHONY: setup demo test test-exhaustive test-compat soak mutate fuzz compat-environment compat-matrix lint format check bench bench-check bench-peers docs clean
 
 # `.use` has the package alone, `.dev` also the tools and every package that the tests use.
 setup: $(VENV)/.dev
@@ -90,6 +92,10 @@ soak: $(VENV)/.dev
 mutate: $(VENV)/.dev
 	$(BIN)/python -m scripts.mutate --mutants $(MUTANTS)
 
+# Damaged and forged checkpoints, manifests, logs and configs. The files of findings are kept in fuzz-findings/.
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m scripts.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
@@ -129,4 +135,4 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) runs site build dist .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) runs site build dist fuzz-findings .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info

@@ -41,7 +41,8 @@ def counting_from(runner: Counters, meta: Any) -> Iterator[None]:
     """
     before = get_counters(runner)
     if isinstance(meta, Mapping):
-        set_counters(runner, {**before, **meta})
+        known = {name: meta[name] for name in COUNTERS if type(meta.get(name)) is int}
+        set_counters(runner, {**before, **known})
     if runner.epoch and not runner.inner_iter:
         runner.epoch -= 1
         runner.inner_iter = runner.epoch_length or 1

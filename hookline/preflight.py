@@ -64,6 +64,10 @@ def warn_about_resume(run: Run) -> None:
             "train_loader (%s): %s",
             type(loader).__name__, reason,
         )  # fmt: skip
+    if "optimizer" in run.checkpointer.excluded and run.is_main:
+        run.logger.warning(
+            "this run cannot be resumed exactly: checkpoints are saved without the optimizer's state"
+        )
 
 
 def check_length(max_epochs: int | None, max_iters: int | None) -> None:

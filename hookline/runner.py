@@ -33,7 +33,7 @@ class Runner(BaseRunner):
     """Trains, validates and tests a model, with hooks.
 
     A runner has these default hooks: OptimizerHook, IterTimerHook, LoggerHook, EvalHook,
-    CheckpointHook and ReportHook; UnevenBatchHook with several ranks; ParamSchedulerHook with a
+    CheckpointHook, CheckInvalidLossHook and ReportHook; UnevenBatchHook with several ranks; ParamSchedulerHook with a
     `scheduler`, unless another hook steps it.
 
     Args:

@@ -48,6 +48,8 @@ def collect_fields(owner: Any) -> dict[str, Any]:
 
 def restore_fields(owner: Any, values: Mapping[str, Any]) -> None:
     """Set the `state(...)` fields that `values` has."""
+    if not isinstance(values, Mapping):
+        raise TypeError(f"the state is a {type(values).__name__}, not a mapping")
     for name in _names(owner):
         if name in values:
             # A copy: the object may change its value, and the checkpoint must not change.

@@ -16,6 +16,7 @@ from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from hookline.checkpoint.errors import CheckpointError, UnsafeCheckpoint
 from hookline.checkpoint.files import HashingWriter
+from hookline.checkpoint.structure import check_depth
 from hookline.errors import NO_VALUE, ConfigError, KeyPath, Problem, Suggestion
 
 log = logging.getLogger(__name__)
@@ -92,6 +93,7 @@ def deserialize(stream: BinaryIO, name: str) -> dict[str, Any]:
     if not isinstance(checkpoint, dict):
         found = type(checkpoint).__name__
         raise CheckpointError(f"holds a {found}, not a checkpoint", file=name)
+    check_depth(checkpoint, name)
     return checkpoint
 
 

@@ -14,7 +14,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -188,7 +188,7 @@ def _decode_body(body: Mapping[str, Any]) -> Ledger:
         number=int(body["number"]),
         entries=tuple(_decode_entry(item) for item in body["entries"]),
         pending=None if pending is None else _decode_entry(pending),
-        token=body.get("token", ""),
+        token=str(body.get("token", "")),
         shards=tuple(_check_shard_directory(name) for name in body.get("shards", ())),
     )
 
@@ -198,11 +198,45 @@ def _decode_entry(item: dict[str, Any]) -> Entry:
 
     The checksum proves that the file is intact, not that it is honest: all names are checked.
     """
+    for key, fits in ENTRY_FORMS.items():
+        if key in item and not fits(item[key]):
+            raise ValueError(f"{key!r} of an entry has a wrong form")
     names = tuple(check_name(name) for name in item["names"])
     parts = []
     for part in item.get("parts", ()):
         parts.append(Part(_check_part_name(part["name"]), part["size"], part["sha256"]))
     return Entry(**{**item, "names": names, "tags": tuple(item["tags"]), "parts": tuple(parts)})
+
+
+def _is_whole(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _is_metrics(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+ENTRY_FORMS: dict[str, Callable[[Any], bool]] = {
+    "names": lambda value: _is_texts(value) and bool(value),
+    "size": _is_whole,
+    "sha256": lambda value: isinstance(value, str),
+    "step": _is_whole,
+    "epoch": _is_whole,
+    "metrics": _is_metrics,
+    "finite": lambda value: isinstance(value, bool),
+    "time": _is_number,
+    "versions": lambda value: isinstance(value, dict),
+    "tags": _is_texts,
+    "parts": lambda value: isinstance(value, list),
+}
 
 
 def _check_part_name(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import string
 
 from hookline.errors import ConfigError
 
@@ -31,6 +32,23 @@ def check_name(name: str) -> str:
     if name in (MANIFEST, JOURNAL, LOCK, *LEDGER_TEMPORARIES) or is_temporary(name):
         raise _name_error("must not be a name that the store uses itself", name)
     return name
+
+
+def is_number_template(template: str) -> bool:
+    """Whether a template such as `epoch_{:03d}.pth` makes short names from whole numbers.
+
+    The width of a field is checked before anything is formatted, because it is the size of the
+    result.
+    """
+    try:
+        fields = [field for field in string.Formatter().parse(template) if field[1] is not None]
+    except ValueError:
+        return False
+    for _, name, width, conversion in fields:
+        is_plain = name in ("", "0") and conversion is None
+        if not is_plain or re.fullmatch(r"0?\d{0,2}d?", width or "") is None:
+            return False
+    return len(fields) == 1
 
 
 def is_reserved_name(name: str) -> bool:

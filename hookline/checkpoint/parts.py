@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from hookline.checkpoint.structure import restoring
 from hookline.dist import World
 from hookline.errors import HooklineError
 from hookline.rng import rng_state, seed_everything
@@ -80,7 +81,8 @@ def restore_hooks(hooks: Iterable[Any], checkpoint: Mapping[str, Any]) -> None:
     states = checkpoint.get("hooks", {})
     for hook in hooks:
         if hook.name in states:
-            hook.load_state_dict(states[hook.name])
+            with restoring("hooks", hook.name):
+                hook.load_state_dict(states[hook.name])
 
 
 def warn_about_unknown_hooks(

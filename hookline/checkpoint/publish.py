@@ -102,7 +102,11 @@ def _check_weights_only(parts: Mapping[str, Any]) -> None:
             parameter="keys",
             suggestion=USE_PTH,
         )
-    for name, value in parts["state_dict"].items():
+    weights = parts["state_dict"]
+    if not isinstance(weights, Mapping):
+        kind = type(weights).__name__
+        raise ConfigError(f"must hold weights, not a {kind}", path=("state_dict",))
+    for name, value in weights.items():
         if not isinstance(value, Tensor):
             raise ConfigError(
                 f"safetensors holds only tensors, not a {type(value).__name__}",

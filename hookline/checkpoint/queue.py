@@ -26,6 +26,7 @@ class CheckpointQueue:
         excluded: Keys that are left out of the files.
         names: Names of the next file. The first one is written, the others are links to it.
         surplus: Files to remove once the next one is written.
+        initially_frozen: The names of the parameters that the user has frozen.
     """
 
     def __init__(self, directory: str | Path, world: World) -> None:
@@ -34,6 +35,7 @@ class CheckpointQueue:
         self.excluded: frozenset[str] = frozenset()
         self.names: list[str] = []
         self.surplus: list[str] = []
+        self.initially_frozen: list[str] = []
         self._world = world
         self._saver: Saver | None = None
 

@@ -26,6 +26,8 @@ def load_weights(
             skipped and logged.
     """
     weights = checkpoint.get("state_dict", checkpoint)
+    if not isinstance(weights, Mapping):
+        raise HooklineError(f"the checkpoint's weights are a {type(weights).__name__}, not a dict")
     own = model.state_dict()
     missing, unexpected = _compare(own, weights)
     if missing or unexpected:
@@ -38,7 +40,7 @@ def load_weights(
         weights = {
             key: value
             for key, value in weights.items()
-            if key in own and value.shape == own[key].shape
+            if key in own and _shape(value) == _shape(own[key])
         }
     model.load_state_dict(weights, strict=strict)
 
@@ -47,10 +49,15 @@ def _compare(own: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[list[str
     missing = [key for key in own if key not in given]
     unexpected = [key for key in given if key not in own]
     for key, value in own.items():
-        if key in given and isinstance(value, torch.Tensor) and value.shape != given[key].shape:
-            shapes = f"of shape {tuple(value.shape)} (it has {tuple(given[key].shape)})"
+        if key in given and isinstance(value, torch.Tensor) and _shape(value) != _shape(given[key]):
+            shapes = f"of shape {tuple(value.shape)} (it has {_shape(given[key])})"
             missing.append(f"{key} {shapes}")
     return missing, unexpected
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of a tensor; None for anything else."""
+    return tuple(value.shape) if isinstance(value, torch.Tensor) else None
 
 
 def _listed(label: str, names: list[str]) -> str:

@@ -19,6 +19,7 @@ from hookline.checkpoint import (
     write_checkpoint,
 )
 from hookline.checkpoint.manifest import Entry
+from hookline.checkpoint.structure import check_structure, restoring
 from hookline.cli.errors import CommandLineError, ExitCode
 from hookline.cli.output import print_json, print_table
 from hookline.cli.printing import show
@@ -111,7 +112,10 @@ def import_checkpoint(path: str, output: str | None) -> int:
     importing = importlib.import_module("hookline.compat.importing")
     source = Path(path)
     target = source.with_name(f"{source.stem}_hookline.pth") if output is None else Path(output)
-    checkpoint = importing.to_hookline(unpickle.load(source), str(source))
+    content = unpickle.load(source)
+    with restoring("content"):
+        checkpoint = importing.to_hookline(content, str(source))
+    check_structure(checkpoint, str(source))
     meta = checkpoint["meta"]
     store = CheckpointStore(target.parent)
     store.prepare()
@@ -163,10 +167,10 @@ def _describe(checkpoint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield a label and a text for each part of a checkpoint."""
     for key, value in checkpoint.items():
         tensors = list(_tensors(value))
-        if key == "meta":
+        if key == "meta" and isinstance(value, Mapping):
             yield from _describe_meta(value)
-        elif key == "events":
-            yield key, f"the latest values of {', '.join(value)}" if value else "none"
+        elif key == "events" and isinstance(value, Mapping):
+            yield key, f"the latest values of {', '.join(map(str, value))}" if value else "none"
         elif tensors:
             count = sum(tensor.numel() for tensor in tensors)
             size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
@@ -179,8 +183,8 @@ def _describe_meta(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in meta.items():
         if name == "config":  # as long as all the rest; `config.yaml` has it
             continue
-        text = _format_date(value) if name == "time" and value else str(value)
-        yield dotted(("meta", name)), text
+        is_time = name == "time" and isinstance(value, (int, float))
+        yield dotted(("meta", name)), _format_date(value) if is_time else str(value)
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:
@@ -195,7 +199,10 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 
 
 def _format_date(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+    except (OverflowError, ValueError, OSError):  # of a file with a time that cannot be
+        return str(seconds)
 
 
 def _shorten(text: str) -> str:

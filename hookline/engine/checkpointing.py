@@ -14,6 +14,7 @@ from hookline.checkpoint.resume_diff import hyperparameters
 from hookline.checkpoint.weights import load_weights
 from hookline.engine.run_state import capture, restore
 from hookline.errors import HooklineError
+from hookline.optim.saved_parts import frozen_parameters
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -89,6 +90,7 @@ class Checkpointer(CheckpointQueue):
         """Keep the optimizer's hyperparameters before hooks or a checkpoint change them."""
         if self.initial_hyperparameters is None:
             self.initial_hyperparameters = hyperparameters(self._runner.optimizer)
+            self.initially_frozen = frozen_parameters(self._runner)
 
     def load_or_resume(self) -> None:
         """Resume, or load given weights, as configured."""

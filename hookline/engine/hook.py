@@ -37,6 +37,7 @@ class BaseHook(SiteMethods, IntervalMethods):
     site_aliases: ClassVar[Mapping[str, str]] = {}  # other names of its methods, and their sites
     adds_metrics: ClassVar[bool] = True  # whether its validation sites may add to `metrics`
     steps_schedulers: ClassVar[bool] = False  # whether it steps `runner.scheduler`
+    replaces: ClassVar[tuple[str, ...]] = ()  # default hooks that a run with this one does not have
     extra_sites: ClassVar[tuple[str, ...]] = ()  # sites that a custom loop calls by name
     _runner: ClassVar[Any] = None
     _disabled_sites: ClassVar[frozenset[str]] = frozenset()

@@ -12,12 +12,11 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from hookline.batches import move_each
-from hookline.checkpoint.parts import restore_hooks
 from hookline.counters import complete_length, describe_position
 from hookline.data.position import DataPosition
 from hookline.engine.requests import Requests
+from hookline.optim.saved_parts import restore_again
 from hookline.preflight import empty_loader_error
-from hookline.rng import restore_rng
 from hookline.stop_reason import StopReason
 
 if TYPE_CHECKING:
@@ -202,9 +201,7 @@ class Loop:
         """Restore random numbers and hooks' state once more: sites since the load may change them."""
         if self._resumed_from is not None:
             checkpoint, self._resumed_from = self._resumed_from, None
-            restore_hooks(self._runner.hooks, checkpoint)
-            if "rng" in checkpoint:
-                restore_rng(checkpoint["rng"])
+            restore_again(self._runner, checkpoint)
 
     def position(self) -> str:
         """Return where the run is: `epoch 2, iteration 41`, or `epoch 2, after iteration 40`."""

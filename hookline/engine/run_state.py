@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from hookline.checkpoint import parts
-from hookline.checkpoint.resume_diff import apply_and_log_changes
+from hookline.checkpoint.structure import restoring
 from hookline.checkpoint.weights import load_weights
 from hookline.counters import get_counters, set_counters
+from hookline.optim import saved_parts
 from hookline.rng import rng_state
 from hookline.secrets import mask_secrets
 
@@ -39,6 +40,7 @@ def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
         "rng": rng_state(),
         "events": runner.events.state_dict(),
     }
+    saved_parts.add_parts(runner, checkpoint)
     if runner.optimizer is not None:
         checkpoint["optimizer"] = parts.collect_states(runner.optimizer)
     if runner.scheduler is not None:
@@ -61,19 +63,12 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     Random numbers and hooks' state are restored again by `Loop` right before the first batch,
     because the sites that run in between may change them.
     """
-    meta = checkpoint["meta"]
     load_weights(runner.model, checkpoint)
-    for name in ("optimizer", "scheduler"):
-        target = getattr(runner, name)
-        if target is not None and name in checkpoint:
-            parts.load_states(target, checkpoint[name])
-    now = runner.checkpointer.initial_hyperparameters
-    apply_and_log_changes(meta, runner.optimizer, now, runner.config, runner.logger)
+    saved_parts.restore_parts(runner, checkpoint)
+    meta = checkpoint["meta"]
     set_counters(runner, meta)
-    _restore_position(runner, checkpoint.get("loader"), meta.get("world_size"))
-    runner.metrics.update(meta.get("metrics", {}))
-    runner.best.load_state_dict(meta.get("best", {}))
-    runner.events.load_state_dict(checkpoint.get("events", {}))
+    with restoring("loader"):
+        _restore_position(runner, checkpoint.get("loader"), meta.get("world_size"))
     parts.restore_hooks(runner.hooks, checkpoint)
     parts.warn_about_unknown_hooks(runner.hooks, checkpoint, runner.logger)
 

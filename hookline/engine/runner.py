@@ -22,11 +22,13 @@ from hookline.engine.checkpointing import Checkpointer
 from hookline.engine.evaluation import Evaluation
 from hookline.engine.loop import Loop
 from hookline.engine.manager import HookManager, HookOrConfig, LocateError, Order
+from hookline.engine.run_state import capture
 from hookline.engine.session import RunSession
 from hookline.events.storage import EventStorage
 from hookline.metrics.base import Metric, move_metrics
 from hookline.metrics.best import BestTracker
 from hookline.metrics.results import Metrics
+from hookline.optim import saved_parts
 from hookline.profiling import cost_report
 from hookline.progress import current_position
 from hookline.rng import deterministic_algorithms, seed_everything
@@ -202,6 +204,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         preflight.warn_about_resume(self)
         self.parallel.begin_training(self.epoch_length, order_seed(self.train_loader))
         self.call_hook("before_train")
+        saved_parts.check_can_be_saved(self, capture)
         self.loop.begin()
 
     def _end_training(self) -> None:
@@ -224,6 +227,7 @@ class BaseRunner(HookManager, RenamedAttributes):
                 with counting_from(self, checkpoint.get("meta")):
                     if source is not None:
                         self.checkpointer.load_weights(checkpoint)
+                        saved_parts.restore_objects(self, checkpoint)
                     metrics = self.evaluation.run(self, mode)
                     self.call_hook("after_run")
             finally:

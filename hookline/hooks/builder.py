@@ -16,6 +16,7 @@ DEFAULT_HOOKS = (
     "LoggerHook",
     "EvalHook",
     "CheckpointHook",
+    "CheckInvalidLossHook",
     "ReportHook",
 )
 # Only distributed runs have UnevenBatchHook.
@@ -77,8 +78,8 @@ def get_default_hooks(
     """Build the default hooks, sorted by priority.
 
     Args:
-        replaced_by: Hooks of the run. Each replaces the default hooks of its class, and of the
-            site that it owns.
+        replaced_by: Hooks of the run. Each replaces the default hooks of its class, of the site
+            that it owns, and those in its `replaces`.
         without: Names of default hooks to leave out.
 
     Raises:
@@ -108,4 +109,5 @@ def _replaces(given: BaseHook, default: BaseHook) -> bool:
     both_optimize = (
         given.site_method("optimize") is not None and default.site_method("optimize") is not None
     )
-    return isinstance(given, type(default)) or both_optimize
+    is_named = type(default).__name__ in given.replaces
+    return isinstance(given, type(default)) or both_optimize or is_named

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner
-from hookline.errors import InvalidLoss, require_at_least
+from hookline.errors import HooklineError, InvalidLoss, Suggestion, require_at_least
 
 
 @HOOKS.register()
@@ -15,15 +16,18 @@ from hookline.errors import InvalidLoss, require_at_least
 class CheckInvalidLossHook(BaseHook):
     """Abort training with an error when the loss is NaN or infinite.
 
-    RollbackHook recovers from such a loss instead.
+    A check covers all losses since the previous one, and the error names the first bad iteration
+    and the newest good checkpoint. An infinite loss whose step the loss scaler skipped is accepted,
+    except in the last iteration. RollbackHook replaces this hook and recovers from such a loss.
 
     Args:
-        interval: Number of iterations between two checks. A check waits for the device.
+        interval: Number of iterations between two checks, which wait for the device. There is
+            another one after each epoch.
 
     Example:
         ```yaml
         hooks:
-          - {type: CheckInvalidLossHook, interval: 50}
+          - {type: CheckInvalidLossHook, interval: 1}
         ```
     """
 
@@ -31,15 +35,76 @@ class CheckInvalidLossHook(BaseHook):
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "interval")
+        self._losses: list[tuple[int, Any]] = []  # since the last check, with their iterations
+        self._group: list[tuple[int, Any]] = []  # since the last optimizer step
+        self._last: tuple[int, Any] | None = None
+        self._steps = 0
+
+    def before_train(self, runner: BaseRunner) -> None:
+        self._forget(runner)
+
+    def after_load_checkpoint(self, runner: BaseRunner) -> None:
+        self._forget(runner)  # A rollback discards the iterations since the checkpoint.
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        if not self.every_n_iters(runner, self.interval):
+        loss = runner.outputs.get("loss")
+        if loss is None:
             return
-        loss = runner.outputs["loss"].detach()
-        if not torch.isfinite(loss).all():
-            raise InvalidLoss(
-                f"the loss of iteration {runner.iter + 1} is not finite",
-                component=self.name,
-                value=loss.tolist(),
-                site="after_train_iter",
-            )
+        if isinstance(loss, torch.Tensor):
+            loss = loss.detach()
+        self._last = (runner.iter + 1, loss)
+        self._group.append(self._last)
+        if not runner.loop.accumulating:
+            is_skipped = bool(runner.sites.optimize) and runner.optimizer_steps == self._steps
+            if not is_skipped:
+                self._losses += self._group
+            self._group = []
+            self._steps = runner.optimizer_steps
+        if (runner.iter + 1) % self.interval == 0:
+            self._check(runner)
+
+    def after_train_epoch(self, runner: BaseRunner) -> None:
+        self._check(runner)
+
+    def after_train(self, runner: BaseRunner) -> None:
+        if self._last is not None:
+            self._losses.append(self._last)
+        self._check(runner)
+
+    def _forget(self, runner: BaseRunner) -> None:
+        self._losses = []
+        self._group = []
+        self._last = None
+        self._steps = runner.optimizer_steps
+
+    def _check(self, runner: BaseRunner) -> None:
+        losses, self._losses = self._losses, []
+        if not losses:
+            return
+        flags = [torch.isfinite(torch.as_tensor(loss)).all() for _, loss in losses]
+        finite = torch.stack(flags).tolist()
+        if all(finite):
+            return
+        iteration, loss = losses[finite.index(False)]
+        raise InvalidLoss(
+            f"the loss of iteration {iteration} is not finite",
+            component=self.name,
+            value=torch.as_tensor(loss).tolist(),
+            site="after_train_iter",
+            suggestion=Suggestion(advice=_describe_good_checkpoint(runner)),
+        )
+
+
+def _describe_good_checkpoint(runner: BaseRunner) -> str:
+    checkpointer = runner.checkpointer
+    if not checkpointer.is_open:
+        return ""  # The run saves no checkpoints.
+    try:
+        checkpointer.wait()
+    except HooklineError as error:
+        return f"the last checkpoint could not be saved: {error}"
+    entry = checkpointer.store.find_latest().entry
+    if entry is None:
+        return "no good checkpoint was saved before"
+    path = checkpointer.store.directory / entry.name
+    return f"the newest good checkpoint is {path} (iteration {entry.step})"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hookline.checkpoint import INEXACT, check_name, is_reserved_name, publish, with_shards
+from hookline.checkpoint.names import is_number_template
 from hookline.checkpoint.retention import retain
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
@@ -98,8 +99,8 @@ class CheckpointHook(BaseHook):
             raise parameter_error(self, "interval", "must be at least 1, or -1 for never")
         if not self.by_epoch and self.filename_tmpl == EPOCH_TEMPLATE:
             self.filename_tmpl = ITERATION_TEMPLATE
-        if self.filename_tmpl.format(1) == self.filename_tmpl.format(2):
-            raise parameter_error(self, "filename_tmpl", "needs a {} for the number")
+        if not is_number_template(self.filename_tmpl):
+            raise parameter_error(self, "filename_tmpl", "needs a {} or {:03d} for the number")
         check_name(self.filename_tmpl.format(1))
         if self.save_param_scheduler is not None:
             self.save_scheduler = self.save_param_scheduler

@@ -10,7 +10,7 @@ import torch
 
 from hookline.batches import count_samples
 from hookline.diagnosis import describe_bad_loss
-from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import ConfigError, add_note, require_at_least
 from hookline.optim.clipping import make_clip
 from hookline.optim.fp16 import enable_fp16
@@ -55,7 +55,7 @@ class OptimizerHook(BaseHook):
                 component=self.name,
             )
         assert runner.optimizer is not None
-        self._params = [p for group in runner.optimizer.param_groups for p in group["params"]]
+        self._collect_parameters(runner.optimizer)
         runner.optimizer.zero_grad(set_to_none=True)
 
     def optimize(self, runner: BaseRunner) -> None:
@@ -77,6 +77,10 @@ class OptimizerHook(BaseHook):
     def _backward(self, loss: torch.Tensor) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
 
+    def _collect_parameters(self, optimizer: torch.optim.Optimizer) -> None:
+        self._group_count = len(optimizer.param_groups)
+        self._params = [p for group in optimizer.param_groups for p in group["params"]]
+
     def _finish(self, runner: BaseRunner) -> None:
         """Clip complete gradients, step the optimizer and clear the gradients."""
         optimizer: torch.optim.Optimizer = runner.optimizer  # type: ignore[assignment]
@@ -86,6 +90,8 @@ class OptimizerHook(BaseHook):
         for call in runner.sites.after_backward:
             call(runner)
         if self._clip is not None:
+            if len(optimizer.param_groups) != self._group_count:  # a hook has added one
+                self._collect_parameters(optimizer)
             runner.events.put_iteration_scalar("grad_norm", self._clip(self._params))
         if self._step(optimizer):
             runner.optimizer_steps += 1
@@ -164,6 +170,7 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
 
     def _finish(self, runner: BaseRunner) -> None:
         if self._weight != 1.0:
+            self._collect_parameters(runner.optimizer)  # type: ignore[arg-type]
             gradients = [p.grad for p in self._params if p.grad is not None]
             torch._foreach_mul_(gradients, 1.0 / self._weight)
         self._begin(runner)
@@ -208,6 +215,9 @@ class Fp16OptimizerHook(OptimizerHook):
     State:
         The checkpoint holds the state of the loss scaler as `scaler`.
 
+    Attributes:
+        skipped_steps: Number of skipped steps.
+
     Example:
         ```yaml
         hooks:
@@ -216,11 +226,11 @@ class Fp16OptimizerHook(OptimizerHook):
     """
 
     loss_scale: float | str | dict[str, Any] = 512.0
+    skipped_steps: int = state(0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_loss_scale(type(self).__name__, self.loss_scale)
-        self._skipped = 0
 
     def before_run(self, runner: BaseRunner) -> None:
         self._scaler = LossScaler(runner.device.type, self.loss_scale)
@@ -256,8 +266,8 @@ class Fp16OptimizerHook(OptimizerHook):
     def _step(self, optimizer: torch.optim.Optimizer) -> bool:
         if self._scaler.step(optimizer):
             return True
-        self._skipped += 1
-        self.runner.events.put_scalar("skipped_steps", self._skipped, smoothing_hint=False)
+        self.skipped_steps += 1
+        self.runner.events.put_scalar("skipped_steps", self.skipped_steps, smoothing_hint=False)
         return False
 
 

@@ -81,6 +81,7 @@ class RollbackHook(BaseHook):
     lr_cut: float = state(1.0)  # the product of all cuts
     bases: list[float | None] = state([])  # the groups' initial rates, as cut
 
+    replaces = ("CheckInvalidLossHook",)
     priority = Priority.VERY_LOW  # first in `after_*`, before others use the bad loss
     ranks = "collective"
 

@@ -14,6 +14,7 @@ from hookline.checkpoint.names import (
     LOCK,
     MANIFEST,
     check_name,
+    is_number_template,
     is_reserved_name,
     is_shard_directory_name,
     is_temporary,
@@ -104,3 +105,31 @@ def test_the_names_of_last_and_best_are_reserved_for_good_checkpoints() -> None:
     assert is_reserved_name("last.pth")
     assert is_reserved_name("best_accuracy.pth")
     assert not is_reserved_name("epoch_1.pth")
+
+
+@pytest.mark.parametrize(
+    "template", ["{}", "epoch_{}.pth", "{0}.pth", "{:03d}.pth", "{:5}", "{{{}}}"]
+)
+def test_a_template_makes_one_name_for_each_number(template: str) -> None:
+    assert is_number_template(template)
+    assert template.format(1) != template.format(2)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "same.pth",
+        "{}_{}.pth",
+        "{:0999999999d}.pth",
+        "{:100}",
+        "{:{}}",
+        "{:.99f}",
+        "{0.__class__}",
+        "{name}",
+        "{!r}",
+        "{",
+        "{0[0]}",
+    ],
+)
+def test_a_template_of_another_form_is_refused_without_formatting_it(template: str) -> None:
+    assert not is_number_template(template)

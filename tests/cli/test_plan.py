@@ -62,7 +62,7 @@ def test_the_origin_of_every_hook_and_priority_is_shown(
         "type": "IterTimerHook",
         "priority": 10,
         "priority_from": "config",
-        "registered": 5,
+        "registered": 6,
         "origin": f"{config}:10",
     }
     # The config repeats the priority of the class.
@@ -86,10 +86,10 @@ def test_the_table_shows_sites_hooks_and_sources(
         "VERY_HIGH",
         "10",
         "(config)",
-        "6",
+        "7",
         f"{config}:10",
     ]
-    assert lines[first + 1] == ["2", "IterTimerHook", "LOW", "70", "(config)", "7", f"{config}:11"]
+    assert lines[first + 1] == ["2", "IterTimerHook", "LOW", "70", "(config)", "8", f"{config}:11"]
 
 
 def test_a_hook_that_sets_its_priority_and_one_without_sites_are_shown(

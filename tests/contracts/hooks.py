@@ -21,8 +21,9 @@ FUNCTION = {"fn_name": "after_train_iter", "fn": do_nothing}
 OFFLINE = {"interval": 3, "offline": True}
 
 # Instead of the minimal config, where that leaves a hook idle in so short a run.
+TOO_LARGE = {"init_scale": 2.0**127}  # the gradients of the first steps are infinite
 ACTIVE: dict[str, dict[str, Any]] = {
-    "AmpOptimizerHook": {"cumulative_iters": 2},
+    "AmpOptimizerHook": {"cumulative_iters": 2, "dtype": "float16", "loss_scale": TOO_LARGE},
     "AttentionMapHook": {"frequency": 3},
     "CAMHook": {"interval": 3},
     "CheckInvalidLossHook": {"interval": 3},
@@ -36,7 +37,8 @@ ACTIVE: dict[str, dict[str, Any]] = {
     "EvalHook": {"by_epoch": False, "interval": 4},
     "FeatureMapHook": {"frequency": 3},
     "FlatCosineAnnealingLrUpdaterHook": {"start_percent": 0.25, "by_epoch": False},
-    "GradientCumulativeFp16OptimizerHook": {"cumulative_iters": 2},
+    "Fp16OptimizerHook": {"loss_scale": TOO_LARGE},
+    "GradientCumulativeFp16OptimizerHook": {"cumulative_iters": 2, "loss_scale": TOO_LARGE},
     "GradientCumulativeOptimizerHook": {"cumulative_iters": 2},
     "GradientFlowHook": {"frequency": 3},
     "HistogramHook": {"interval": 3},
@@ -81,6 +83,7 @@ ALTERS_TRAINING = {
     "EarlyStoppingHook",
     "ExpLrUpdaterHook",
     "FlatCosineAnnealingLrUpdaterHook",
+    "Fp16OptimizerHook",
     "GradientCumulativeFp16OptimizerHook",
     "GradientCumulativeOptimizerHook",
     "InvLrUpdaterHook",

@@ -144,6 +144,7 @@ def test_the_default_hooks_are_built_in_order():
         "ReportHook",
         "OptimizerHook",
         "LoggerHook",
+        "CheckInvalidLossHook",
         "CheckpointHook",
         "IterTimerHook",
         "EvalHook",

@@ -60,7 +60,7 @@ class CountCalls(BaseHook):
             self.calls[Path(frame.f_code.co_filename).name, frame.f_code.co_name] += 1
 
 
-def test_a_quiet_step_makes_at_most_20_calls_in_7_files_with_2_frames_above_forward(tmp_path):
+def test_a_quiet_step_makes_at_most_20_calls_in_8_files_with_2_frames_above_forward(tmp_path):
     model, counter = Watched(), CountCalls()
     inputs = torch.randn(160, 6)
     targets = torch.randint(0, 3, (160,))
@@ -78,5 +78,5 @@ def test_a_quiet_step_makes_at_most_20_calls_in_7_files_with_2_frames_above_forw
     calls = Counter(counter.calls)
     engine_files = {file for file, _ in calls if file not in LOADING}
     assert 5 < sum(calls.values()) <= 20, calls
-    assert len(engine_files) <= 7, engine_files
+    assert len(engine_files) <= 8, engine_files
     assert len(model.frames) == 2, model.frames

@@ -44,7 +44,7 @@ def run(folder, *hooks, scores=None, **parts) -> Runner:
     }
     runner = Runner(
         model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), loss_fn=nn.CrossEntropyLoss(), work_dir=folder, metrics=metrics,
-        drop_hooks=["LoggerHook"], hooks=hooks, **parts,
+        drop_hooks=["LoggerHook", "CheckInvalidLossHook"], hooks=hooks, **parts,
     )  # fmt: skip
     runner.train()
     return runner
@@ -215,6 +215,7 @@ def test_a_metrics_name_cannot_lead_out_of_the_directory(tmp_path):
     [
         ({"interval": 0}, "interval"),
         ({"filename_tmpl": "same.pth"}, "same.pth"),
+        ({"filename_tmpl": "{:0999999999d}.pth"}, "filename_tmpl"),
         ({"every": "soon"}, "'soon'"),
         ({"intervall": 1}, "'interval'"),
         ({"rule": "bigger"}, "'bigger'"),

@@ -427,6 +427,18 @@ def test_the_scaler_leaves_a_step_with_infinite_gradients_out_and_recovers(tmp_p
         )  # halved, and doubled again after three good steps
 
 
+def test_skipped_steps_are_counted_across_a_resume(tmp_path):
+    save = {"type": "CheckpointHook", "interval": 1, "by_epoch": False}
+    for length in (4, 8):
+        model = Half()
+        runner = make_runner(
+            tmp_path, AmpOptimizerHook(dtype="float16"), Spike(2), Spike(6), save,
+            model=model, train_loader=batches(8), max_iters=length, resume="auto",
+        )  # fmt: skip
+        runner.train()
+    assert runner.events.latest()["skipped_steps"] == 2
+
+
 def test_the_scale_does_not_change_the_weights(tmp_path):
     plain = make_runner(tmp_path, model=Half()).train()
     scaled = Half()

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hookline.checkpoint import load_checkpoint, publish
+from hookline.checkpoint.names import is_number_template
 from hookline.checkpoint.retention import retain, superseded
 from hookline.compat.metric_rules import infer_rule
 from hookline.compat.mmengine.hooks.hook import Hook
 from hookline.compat.mmengine.registry import HOOKS
+from hookline.errors import parameter_error
 from hookline.files import replace_file
 from hookline.intervals import is_due
 
@@ -81,6 +83,8 @@ class CheckpointHook(Hook):
         self.out_dir: Any = out_dir
         self.max_keep_ckpts = max_keep_ckpts
         self.filename_tmpl = filename_tmpl or ("epoch_{}.pth" if by_epoch else "iter_{}.pth")
+        if "{" in self.filename_tmpl and not is_number_template(self.filename_tmpl):
+            raise parameter_error(self, "filename_tmpl", "needs a {} or {:03d} for the number")
         self.published_keys = _as_list(published_keys)
         self.save_best = _as_list(save_best)
         self._metric_keys = [greater_keys, less_keys]

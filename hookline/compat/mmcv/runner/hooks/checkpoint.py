@@ -5,9 +5,11 @@ from __future__ import annotations
 import os.path as osp
 from typing import Any
 
+from hookline.checkpoint.names import is_number_template
 from hookline.checkpoint.retention import retain
 from hookline.compat.mmcv.runner.dist_utils import allreduce_params, master_only
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
+from hookline.errors import ConfigError
 from hookline.intervals import is_due
 
 
@@ -53,6 +55,13 @@ class CheckpointHook(Hook):
         self.save_last = save_last
         self.sync_buffer = sync_buffer
         self.args = kwargs
+        if "{" in self._template and not is_number_template(self._template):
+            raise ConfigError(
+                "needs a {} or {:03d} for the number",
+                component="CheckpointHook",
+                parameter="filename_tmpl",
+                value=self._template,
+            )
 
     def before_run(self, runner: Any) -> None:
         self.out_dir = resolve_out_dir(runner, self.out_dir, "CheckpointHook")

@@ -1,0 +1,1 @@
+"""A fuzzer for the files that Hookline reads: seeds, mutations, targets, and the loop."""
