@@ -112,7 +112,7 @@ class DataPosition:
         """
         position = self.of(loader)
         if state is None and batches_done:
-            position = self._position = RereadPosition(loader)
+            position = self._position = RereadPosition(loader, READ_AGAIN)
             state = {"batches": batches_done}
         position.set_epoch(epoch)  # first: the state is a position in the epoch
         if state is not None:
@@ -141,8 +141,10 @@ class DataPosition:
     @property
     def batches_to_reread(self) -> int:
         """Batches that a resumed run reads again and skips."""
-        is_reread = isinstance(self._position, RereadPosition)
-        return self._position.batches_done if is_reread and self._position else 0
+        position = self._position
+        if not isinstance(position, RereadPosition) or position.announcement is None:
+            return 0
+        return position.batches_done
 
 
 def find_position(loader: Any) -> LoaderPosition:

@@ -163,10 +163,16 @@ def test_every_value_is_in_an_offline_run_of_wandb(tmp_path, wandb_environment):
 
 @pytest.mark.slow
 def test_every_value_is_on_an_mlflow_server(tmp_path, mlflow_server):
-    hook = {"type": "MLflowHook", "tracking_uri": mlflow_server.uri, "interval": TRACKED.interval}
+    hook = {
+        "type": "MLflowHook",
+        "tracking_uri": mlflow_server.uri,
+        "interval": TRACKED.interval,
+        "exp_name": "every value",
+    }
     carry_out(TRACKED, tmp_path, hook)
     client = mlflow_server.client()
-    (run,) = client.search_runs([each.experiment_id for each in client.search_experiments()])
+    experiment = client.get_experiment_by_name("every value")
+    (run,) = client.search_runs([experiment.experiment_id])
     curves = {}
     for name in NAMES:
         tag = name if "/" in name else f"train/{name}"

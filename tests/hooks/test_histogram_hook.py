@@ -15,8 +15,8 @@ def test_all_values_of_each_parameter_and_gradient_are_counted_every_interval(tm
     runner = make_runner(tmp_path, HistogramHook(interval=4), records)
     runner.train()
     assert [record.iter for record in records.records if record.name == "weights/0/weight"] == [
-        3,
-        7,
+        4,
+        8,
     ]
     names = {record.name for record in records.records}
     assert names == {
@@ -39,10 +39,10 @@ def test_accumulated_gradients_are_counted_at_the_next_optimizer_step(tmp_path):
         tmp_path, owner, HistogramHook(interval=3, gradients=False), records, max_iters=12
     ).train()
     assert [record.iter for record in records.records if record.name == "weights/0/weight"] == [
-        3,
-        5,
-        9,
-        11,
+        4,
+        6,
+        10,
+        12,
     ]
 
 

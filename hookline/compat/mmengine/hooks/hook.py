@@ -133,6 +133,14 @@ class Hook(BaseHook):
         mode: str = "train",
     ) -> None: ...
 
+    def every_n_epochs(self, runner: Any, n: int, start: int = 0) -> bool:
+        return is_due(runner.epoch + 1, n, start)
+
+    def every_n_train_iters(self, runner: Any, n: int, start: int = 0) -> bool:
+        return is_due(runner.iter + 1, n, start)
+
+    every_n_iters = every_n_train_iters
+
     def every_n_inner_iters(self, batch_idx: int, n: int) -> bool:  # type: ignore[override]
         return is_due(batch_idx + 1, n)
 
