@@ -39,6 +39,13 @@ class Trace(BaseHook):
         self.rows.append([torch.as_tensor(each).tolist() for each in (indices, noise)])
 
 
+def train_part(folder: Path, name: str, cut: int | None = None) -> dict[str, Any]:
+    """Train with one kind of loader, from the last checkpoint on; return the trace and weights."""
+    make = OTHERS[name] if name in OTHERS else lambda: MAP_STYLE[name](0)
+    rows, weights = _train(folder / "run", make, cut)
+    return {"rows": rows, "weights": weights}
+
+
 def compare_all(folder: Path, num_workers: int = 0) -> list[str]:
     """Return the kinds of loaders with which an interrupted run differs from a straight one."""
     kinds: dict[str, Any] = {**MAP_STYLE, **STREAMS}
@@ -73,7 +80,7 @@ def _train(folder: Path, make: Any, cut: int | None = None) -> tuple[list[Any], 
         drop_hooks=["LoggerHook", "ReportHook", "EvalHook"],
         max_epochs=2,
         work_dir=folder,
-        seed=11 if cut == CUTS[0] or folder.name.endswith("straight") else 12,
+        seed=12 if (folder / "last.pth").exists() else 11,
         resume="auto",
     )
     runner.train()
