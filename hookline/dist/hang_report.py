@@ -29,7 +29,7 @@ def start_watchdog(runner: Any) -> Watchdog | None:
     """Watch the other ranks of a run, and be watched; None in a single process."""
     if runner.world.size == 1 or "MASTER_ADDR" not in os.environ:
         return None
-    locate = make_locator(runner, threading.get_ident())
+    locate = make_locator(runner, threading.get_ident(), _Movement(runner))
     watchdog = Watchdog(runner.world, locate, runner.parallel.strategy.timeout)
     watchdog.start()
     return watchdog
@@ -51,21 +51,25 @@ def stop_watchdog(watchdog: Watchdog | None, error: BaseException | None) -> Non
     watchdog.stop()
 
 
-def make_locator(runner: Any, thread: int) -> Callable[[BaseException | None], Place]:
+def make_locator(
+    runner: Any, thread: int, has_moved: Callable[[], bool] = lambda: False
+) -> Callable[[BaseException | None], Place]:
     """Return a function that describes where a run is, or where an error was raised in it.
 
     Args:
         runner: The run.
         thread: The thread that trains.
+        has_moved: Whether the run has moved since the last call; its stack is not read then.
     """
 
     def locate(error: BaseException | None = None) -> Place:
-        if error is None:
-            stack = sys._current_frames().get(thread)  # noqa: SLF001
-            frames = list(_walk_stack(stack))
-        else:
+        if error is not None:
             frames = list(traceback.walk_tb(error.__traceback__))[::-1]
-        progress = [runner.iter, runner.epoch, runner.batch_idx, runner.optimizer_steps]
+        elif has_moved():
+            frames = []  # CPython 3.11 can crash in reading the stack of a thread that runs.
+        else:
+            frames = list(_walk_stack(sys._current_frames().get(thread)))  # noqa: SLF001
+        progress = _progress(runner)
         when = runner.loop.position() or "before the first iteration"
         if runner.mode != "train":
             when = str(runner.mode)
@@ -77,6 +81,22 @@ def make_locator(runner: Any, thread: int) -> Callable[[BaseException | None], P
         )
 
     return locate
+
+
+class _Movement:
+    """Whether a run has made progress since the last call."""
+
+    def __init__(self, runner: Any) -> None:
+        self._runner = runner
+        self._last: list[int] = []
+
+    def __call__(self) -> bool:
+        before, self._last = self._last, _progress(self._runner)
+        return self._last != before
+
+
+def _progress(runner: Any) -> list[int]:
+    return [runner.iter, runner.epoch, runner.batch_idx, runner.optimizer_steps]
 
 
 def _walk_stack(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
