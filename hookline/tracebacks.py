@@ -38,6 +38,18 @@ class HookMethods:
         names, site = self._methods[code]
         return " or ".join(names), site
 
+    def owner_at(self, file: str, line: int) -> tuple[str, str] | None:
+        """Return the hook and the site of the innermost method that has a line of a file."""
+        spans = []
+        for code in self._methods:
+            lines = [number for _, _, number in code.co_lines() if number is not None]
+            if code.co_filename == file and lines and min(lines) <= line <= max(lines):
+                spans.append((max(lines) - min(lines), code))
+        if not spans:
+            return None
+        _, innermost = min(spans, key=lambda span: span[0])
+        return self.owner(innermost)
+
     def annotate(self, error: BaseException, when: str) -> None:
         """Add a note to an error with the innermost hook, its site, and when it was raised."""
         where = None

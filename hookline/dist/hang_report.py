@@ -6,10 +6,10 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from types import FrameType
+from collections.abc import Callable
 from typing import Any
 
+from hookline.dist.stack_reader import StackReader
 from hookline.dist.watchdog import Place, Watchdog
 from hookline.errors import Interrupted
 
@@ -22,14 +22,14 @@ WAITING_PATHS = (
 )
 OPERATOR_PATH = os.path.join("torch", "_ops.py")  # the way into operators, collectives included
 
-Frames = list[tuple[FrameType, int]]  # with line numbers, the innermost first
+Lines = list[tuple[str, int]]  # the file and line of each call, the innermost first
 
 
 def start_watchdog(runner: Any) -> Watchdog | None:
     """Watch the other ranks of a run, and be watched; None in a single process."""
     if runner.world.size == 1 or "MASTER_ADDR" not in os.environ:
         return None
-    locate = make_locator(runner, threading.get_ident(), _Movement(runner))
+    locate = make_locator(runner, StackReader(threading.get_ident()).read, _Movement(runner))
     watchdog = Watchdog(runner.world, locate, runner.parallel.strategy.timeout)
     watchdog.start()
     return watchdog
@@ -52,33 +52,31 @@ def stop_watchdog(watchdog: Watchdog | None, error: BaseException | None) -> Non
 
 
 def make_locator(
-    runner: Any, thread: int, has_moved: Callable[[], bool] = lambda: False
+    runner: Any,
+    read_stack: Callable[[], Lines],
+    has_moved: Callable[[], bool] = lambda: False,
 ) -> Callable[[BaseException | None], Place]:
     """Return a function that describes where a run is, or where an error was raised in it.
 
     Args:
         runner: The run.
-        thread: The thread that trains.
-        has_moved: Whether the run has moved since the last call; its stack is not read then.
+        read_stack: Returns the lines that the training thread executes.
+        has_moved: Whether the run has moved since the last call. Its stack is not read then: only
+            that of a run that waits is of interest.
     """
 
     def locate(error: BaseException | None = None) -> Place:
+        lines: Lines = []
         if error is not None:
-            frames = list(traceback.walk_tb(error.__traceback__))[::-1]
-        elif has_moved():
-            frames = []  # CPython 3.11 can crash in reading the stack of a thread that runs.
-        else:
-            frames = list(_walk_stack(sys._current_frames().get(thread)))  # noqa: SLF001
-        progress = _progress(runner)
+            trace = traceback.walk_tb(error.__traceback__)
+            lines = [(frame.f_code.co_filename, line) for frame, line in trace][::-1]
+        elif not has_moved():
+            lines = read_stack()
         when = runner.loop.position() or "before the first iteration"
         if runner.mode != "train":
             when = str(runner.mode)
-        return Place(
-            progress,
-            f"{when}{_activity(frames, runner)}",
-            _is_waiting(frames),
-            _lines(frames, runner),
-        )
+        text = f"{when}{_activity(lines, runner)}"
+        return Place(_progress(runner), text, _is_waiting(lines), _call_path(lines, runner))
 
     return locate
 
@@ -99,37 +97,29 @@ def _progress(runner: Any) -> list[int]:
     return [runner.iter, runner.epoch, runner.batch_idx, runner.optimizer_steps]
 
 
-def _walk_stack(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
-    while frame is not None:
-        yield frame, frame.f_lineno or 0
-        frame = frame.f_back
-
-
-def _activity(frames: Frames, runner: Any) -> str:
+def _activity(lines: Lines, runner: Any) -> str:
     """Describe the innermost hook with its site, or else the phase of the loop."""
-    for frame, _ in frames:
-        owner = runner.sites.methods.owner(frame.f_code)
+    for file, line in lines:
+        owner = runner.sites.methods.owner_at(file, line)
         if owner is not None:
             hook, site = owner
             return f", {hook} at {site}"
     return f", {runner.loop.phase}" if runner.loop.phase else ""
 
 
-def _is_waiting(frames: Frames) -> bool:
-    for frame, _ in frames:
-        file = frame.f_code.co_filename
+def _is_waiting(lines: Lines) -> bool:
+    for file, _ in lines:
         if not file.endswith(OPERATOR_PATH):
             return any(path in file for path in WAITING_PATHS)
     return False
 
 
-def _lines(frames: Frames, runner: Any) -> str:
+def _call_path(lines: Lines, runner: Any) -> str:
     """Return the lines up to the hook or the loop: they distinguish two collectives."""
-    lines = []
+    path = []
     engine = os.path.dirname(sys.modules["hookline.engine"].__file__ or "") + os.sep
-    for frame, line in frames:
-        file = frame.f_code.co_filename
-        lines.append(f"{os.path.basename(file)}:{line}")
-        if file.startswith(engine) or runner.sites.methods.owner(frame.f_code) is not None:
+    for file, line in lines:
+        path.append(f"{os.path.basename(file)}:{line}")
+        if file.startswith(engine) or runner.sites.methods.owner_at(file, line) is not None:
             break
-    return " ".join(lines)
+    return " ".join(path)

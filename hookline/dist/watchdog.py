@@ -1,8 +1,8 @@
 """The watchdog of a distributed job: it finds ranks that hang, die or fail, and ends the others.
 
 Every rank publishes its position in a store and reads those of the others, beside the training. No
-collective is involved and nothing is recorded on the hot path: positions are read from the stack of
-the training thread.
+collective is involved and nothing is recorded on the hot path: a rank that does not move is located
+by the stack of its training thread.
 """
 
 from __future__ import annotations

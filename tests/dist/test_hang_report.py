@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hookline.dist.hang_report import make_locator
+from hookline.dist.stack_reader import StackReader
 from hookline.engine import SITE_NAMES, BaseHook
 from hookline.hooks import CheckpointHook, EvalHook, OptimizerHook
 from tests.helpers import batches, make_runner
@@ -33,20 +34,25 @@ OUTSIDE = {
 }
 
 
+def own_stack() -> StackReader:
+    return StackReader(threading.get_ident())
+
+
 class Asking(BaseHook):
     """Records the reported position of the run at the first call of each site."""
 
     def __init__(self) -> None:
-        self.told: dict[str, str] = {}
+        self.answers: dict[str, str] = {}
 
     def ask(self, site: str) -> None:
-        self.told.setdefault(site, make_locator(self.runner, threading.get_ident())(None).text)
+        self.answers.setdefault(site, make_locator(self.runner, own_stack().read)(None).text)
 
 
-for _site in SITE_NAMES:  # each method needs its own code: hooks are found by it
+for _site in SITE_NAMES:  # each method needs its own lines: hooks are found by them
     if _site != "optimize":
         _namespace: dict[str, Any] = {}
-        exec(f"def {_site}(self, runner): self.ask({_site!r})", _namespace)  # noqa: S102
+        _source = f"def {_site}(self, runner): self.ask({_site!r})"
+        exec(compile(_source, f"<{_site}>", "exec"), _namespace)  # noqa: S102
         setattr(Asking, _site, _namespace[_site])
 
 
@@ -63,21 +69,21 @@ def test_every_site_names_the_iteration_that_it_belongs_to(tmp_path):
     ).train()
     expected = {
         site: f"{OUTSIDE.get(site, 'epoch 1, iteration 1')}, Asking at {site}"
-        for site in asking.told
+        for site in asking.answers
     }
-    assert asking.told == expected
-    assert set(OUTSIDE) < set(asking.told)
+    assert asking.answers == expected
+    assert set(OUTSIDE) < set(asking.answers)
 
 
 @pytest.mark.parametrize(
-    "raises, told",
+    "raises, position",
     [
         ("train_loader", "epoch 1, iteration 3, data"),
         ("val_loader", "epoch 1, after iteration 4"),
         ("write", "after iteration 4"),
     ],
 )
-def test_an_error_outside_of_hooks_is_placed_too(tmp_path, raises, told):
+def test_an_error_outside_of_hooks_is_placed_too(tmp_path, raises, position):
     class Loader:
         def __iter__(self):
             yield from batches(2)
@@ -96,21 +102,21 @@ def test_an_error_outside_of_hooks_is_placed_too(tmp_path, raises, told):
     )
     with pytest.raises(OSError, match="broken") as caught:
         runner.train()
-    assert make_locator(runner, threading.get_ident())(caught.value).text == told
+    assert make_locator(runner, own_stack().read)(caught.value).text == position
 
 
 def test_an_evaluation_alone_is_in_no_iteration(tmp_path):
     asking = Asking()
     make_runner(tmp_path, asking, test_loader=batches(1)).test()
-    assert asking.told["after_test_iter"] == "test, Asking at after_test_iter"
+    assert asking.answers["after_test_iter"] == "test, Asking at after_test_iter"
 
 
 def test_what_happens_within_the_owner_of_the_step_is_within_the_iteration(tmp_path):
     class Owner(OptimizerHook):
         def optimize(self, runner):
             super().optimize(runner)
-            self.told = make_locator(runner, threading.get_ident())(None).text
+            self.answer = make_locator(runner, own_stack().read)(None).text
 
     owner = Owner()
     make_runner(tmp_path, owner, train_loader=batches(3), max_epochs=1).train()
-    assert owner.told == "epoch 1, iteration 3, Owner at optimize"
+    assert owner.answer == "epoch 1, iteration 3, Owner at optimize"
