@@ -1,17 +1,19 @@
 """Kill training runs many times, at random moments and inside saves, and compare each with an uninterrupted run.
 
-    python scripts/kill_chains.py [--kills 300] [--jobs 2] [--seed 0] [--case NAME …] [--json FILE]
+    python scripts/kill_chains.py [--kills 300] [--megabytes 24] [--jobs 2] [--seed 0] [--case NAME …] [--json FILE]
 
 A chain is a run that is killed with SIGKILL and resumed several times. Its processes are forked from one that has everything imported,
-so that a kill costs a second and not ten. Exit code 1 if any chain failed to resume or ended differently.
+so that a kill costs a second and not ten. Exit code 1 if any chain failed to resume, ended differently or left a surplus file.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -31,11 +33,18 @@ from hookline.hooks import build_hook
 from hookline.verify import BatchTraceHook, Chain, compare_runs, run_chain
 from hookline.verify.trace import STARTED
 
+Build = Callable[[Path, float], Runner]  # from the work directory and the size of a checkpoint
+
 SAMPLES = 230
 FEATURES = 32
 CLASSES = 5
 BATCH = 16
-WIDTH = 1400  # 2 million weights: writing a checkpoint of 24 MB takes long enough to be hit
+MEGABYTES = 24  # Writing a checkpoint of this size takes long enough to be hit.
+BYTES_PER_WEIGHT = 12  # the weight itself and the two averages of AdamW
+OUTPUT = "output.txt"
+# One piece may take this long, or this many times as long as the uninterrupted run.
+MIN_LIMIT_S = 120
+LIMIT_FACTOR = 10
 
 
 class Augmented(TensorDataset):
@@ -111,7 +120,7 @@ def case(
     epochs: int | None = None,
     every: int = 4,
     loader: Callable[[int], Iterable[Any]] = resumable,
-) -> Callable[[Path], Runner]:
+) -> Build:
     """Return a function that builds a run.
 
     Args:
@@ -122,10 +131,10 @@ def case(
         loader: Makes the training loader from the number of workers.
     """
 
-    def build(work_dir: Path) -> Runner:
+    def build(work_dir: Path, megabytes: float) -> Runner:
         torch.set_num_threads(1)
         torch.manual_seed(1)
-        model = make_model()
+        model = make_model(megabytes)
         save = {"type": "CheckpointHook", "max_keep_ckpts": 2}
         if epochs:
             save |= {"interval": 1}
@@ -151,14 +160,16 @@ def case(
     return build
 
 
-def make_model() -> nn.Module:
+def make_model(megabytes: float) -> nn.Module:
+    """Return a model whose checkpoints have about this size, without an average of the weights."""
+    width = math.isqrt(round(megabytes * 1e6 / BYTES_PER_WEIGHT))
     return nn.Sequential(
-        nn.Linear(FEATURES, WIDTH),
-        nn.BatchNorm1d(WIDTH),
+        nn.Linear(FEATURES, width),
+        nn.BatchNorm1d(width),
         nn.ReLU(),
         nn.Dropout(0.3),
-        nn.Linear(WIDTH, WIDTH),
-        nn.Linear(WIDTH, CLASSES),
+        nn.Linear(width, width),
+        nn.Linear(width, CLASSES),
     )
 
 
@@ -191,7 +202,7 @@ CASES = {
 }
 
 
-def fork(build: Callable[[Path], Runner], work_dir: Path) -> int:
+def fork(build: Build, work_dir: Path, megabytes: float) -> int:
     """Start a run in a forked process and return the process id."""
     work_dir.mkdir(parents=True, exist_ok=True)
     process = os.fork()
@@ -199,10 +210,10 @@ def fork(build: Callable[[Path], Runner], work_dir: Path) -> int:
         return process
     code = 1
     try:
-        output = os.open(work_dir / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        output = os.open(work_dir / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        build(work_dir).train()
+        build(work_dir, megabytes).train()
         code = 0
     except BaseException:
         traceback.print_exc()
@@ -212,31 +223,44 @@ def fork(build: Callable[[Path], Runner], work_dir: Path) -> int:
         os._exit(code)
 
 
-def straight_run(build: Callable[[Path], Runner], work_dir: Path) -> float:
+def straight_run(build: Build, work_dir: Path, megabytes: float) -> float:
     """Run without interruption and return the seconds of its training."""
-    _, status = os.waitpid(fork(build, work_dir), 0)
+    _, status = os.waitpid(fork(build, work_dir, megabytes), 0)
     if status:
-        raise RuntimeError(
-            f"the straight run failed:\n{(work_dir / 'output.txt').read_text()[-2000:]}"
-        )
+        raise RuntimeError(f"the straight run failed:\n{(work_dir / OUTPUT).read_text()[-2000:]}")
     return time.time() - (work_dir / STARTED).stat().st_mtime
 
 
-def one_chain(name: str, folder: Path, kills: int, seconds: float, seed: int) -> dict[str, Any]:
-    """Run a chain and return how it compares with the uninterrupted run."""
+def one_chain(
+    name: str, folder: Path, args: argparse.Namespace, seconds: float, seed: int
+) -> dict[str, Any]:
+    """Run a chain and return how it compares with the uninterrupted run.
+
+    Args:
+        name: The case.
+        folder: The folder of all runs.
+        args: The arguments of the command.
+        seconds: The time that the uninterrupted run has trained.
+        seed: The seed of the times of the kills.
+    """
+    straight = folder_of(name, folder) / "straight"
     pieces = folder_of(name, folder) / f"killed-{seed}"
+    span = 2 * seconds / (args.per_chain + 1)
     result = run_chain(
-        lambda work_dir: fork(CASES[name], work_dir),
+        lambda work_dir: fork(CASES[name], work_dir, args.megabytes),
         pieces,
-        Chain(kills, 2 * seconds / (kills + 1), seed, limit=120),
+        Chain(args.per_chain, span, seed, limit=max(MIN_LIMIT_S, LIMIT_FACTOR * seconds)),
     )
     differences = []
     if result.failures:
-        result.failures.append((pieces / "output.txt").read_text()[-1500:])
+        result.failures.append((pieces / OUTPUT).read_text()[-1500:])
     else:
-        for subject, texts in compare_runs(pieces.parent / "straight", pieces).items():
+        for subject, texts in compare_runs(straight, pieces).items():
             if texts:
                 differences.append(f"{subject}: {texts[0]}")
+        differences += [f"surplus file: {file}" for file in surplus_files(straight, pieces)]
+        if not differences:
+            shutil.rmtree(pieces)
     return {
         "case": name,
         "kills": result.kills,
@@ -244,6 +268,13 @@ def one_chain(name: str, folder: Path, kills: int, seconds: float, seed: int) ->
         "failures": result.failures,
         "differences": differences,
     }
+
+
+def surplus_files(straight: Path, pieces: Path) -> list[str]:
+    """Return the files that only the killed run has left."""
+    expected = {path.relative_to(straight) for path in straight.rglob("*")}
+    found = {path.relative_to(pieces) for path in pieces.rglob("*")}
+    return sorted(map(str, found - expected))
 
 
 def folder_of(case_name: str, folder: Path) -> Path:
@@ -272,6 +303,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--per-chain", type=int, default=8, help="kills before a run may finish (default: 8)"
     )
+    parser.add_argument(
+        "--megabytes",
+        type=float,
+        default=MEGABYTES,
+        help=f"size of a checkpoint, about (default: {MEGABYTES})",
+    )
     parser.add_argument("--jobs", type=int, default=2, help="chains at a time (default: 2)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -292,11 +329,12 @@ def run_chains(args: argparse.Namespace) -> list[dict[str, Any]]:
         folder = Path(path)
         seconds = {}
         for name in names:
-            seconds[name] = straight_run(CASES[name], folder_of(name, folder) / "straight")
+            work_dir = folder_of(name, folder) / "straight"
+            seconds[name] = straight_run(CASES[name], work_dir, args.megabytes)
 
         def run(number: int) -> dict[str, Any]:
             name = names[number % len(names)]
-            return one_chain(name, folder, args.per_chain, seconds[name], args.seed + number)
+            return one_chain(name, folder, args, seconds[name], args.seed + number)
 
         number = 0
         while sum(row["kills"] for row in rows) < args.kills:
