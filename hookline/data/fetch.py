@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.data import (
     ConcatDataset,
     Dataset,
+    StackDataset,
     Subset,
     TensorDataset,
     default_collate,
@@ -24,6 +25,8 @@ from hookline.data.seeding import sample_seed
 Indices = Tensor | list[int]
 BatchReader = Callable[[Indices], list[Tensor]]
 
+DETERMINISTIC = (TensorDataset, list, tuple, range)  # types whose items draw no random numbers
+
 
 class Fetch(Dataset[Any]):
     """Makes batches: in this process or, as the dataset of torch's DataLoader, in its workers.
@@ -33,9 +36,10 @@ class Fetch(Dataset[Any]):
     is checked after each batch. If that batch was the first to draw, it is read again with seeds.
 
     Nothing is checked if the dataset is known to draw no random numbers: an ArrayDataset without
-    augmentation, a TensorDataset, subsets of these, and any other with a true attribute
-    `deterministic`. Batches of the first three are read with one indexing operation. If the
-    attribute is false, all generators are seeded from the beginning.
+    augmentation, a TensorDataset, a list, what torch's Subset, ConcatDataset and StackDataset make
+    of these, and any other with a true attribute `deterministic`. Batches of tensors and subsets of
+    them are read with one indexing operation. If the attribute is false, all generators are seeded
+    from the beginning.
 
     Args:
         dataset: The dataset.
@@ -51,7 +55,7 @@ class Fetch(Dataset[Any]):
         self._is_checked = not is_known or collate_fn is not None  # which may draw, too
         self._unused = global_generators()  # the generators that nothing was drawn from yet
         self._seeded: list[GlobalGenerator] = []
-        self._is_kept = False  # in a worker: the unused generators are as they were kept
+        self._is_watching = False  # in a worker: draws from the unused generators are noticed
         if getattr(dataset, "deterministic", None) is False:
             self._unused, self._seeded = self._seeded, self._unused
         self._is_new = not is_known and not self._seeded  # no sample was read yet
@@ -78,14 +82,13 @@ class Fetch(Dataset[Any]):
         chosen = indices.tolist() if isinstance(indices, Tensor) else indices
         if not self._is_checked:
             return self._collate(_read_samples(self.dataset, chosen))
-        is_in_worker = get_worker_info() is not None  # where nothing else draws random numbers
-        if not (is_in_worker and self._is_kept):
-            for generator in self._unused:
-                generator.keep()
-        if is_in_worker:
-            self._is_kept = True
+        if get_worker_info() is not None:  # nothing else draws random numbers in a worker
+            if not self._is_watching:
+                self._is_watching = True
+                for generator in self._unused:
+                    generator.watch()
             return self._exact_batch(key, chosen, positions)
-        for generator in self._seeded:
+        for generator in [*self._unused, *self._seeded]:
             generator.keep()
         try:
             return self._exact_batch(key, chosen, positions)
@@ -144,7 +147,10 @@ def is_deterministic(dataset: Dataset[Any]) -> bool:
         return is_deterministic(dataset.dataset)
     if type(dataset) is ConcatDataset:
         return all(is_deterministic(part) for part in dataset.datasets)
-    return type(dataset) is TensorDataset or bool(getattr(dataset, "deterministic", False))
+    if type(dataset) is StackDataset:
+        parts = dataset.datasets
+        return all(map(is_deterministic, parts.values() if isinstance(parts, dict) else parts))
+    return type(dataset) in DETERMINISTIC or bool(getattr(dataset, "deterministic", False))
 
 
 def make_batch_reader(dataset: Dataset[Any]) -> BatchReader | None:

@@ -11,6 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+# For `watch`. Long, so that no dataset seeds with it by chance.
+WATCH_SEED = [0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A]
+
 
 class GlobalGenerator(Protocol):
     """A global generator whose state can be kept."""
@@ -18,8 +21,14 @@ class GlobalGenerator(Protocol):
     def keep(self) -> None:
         """Keep the current state."""
 
+    def watch(self) -> None:
+        """Prepare for `has_changed` at a lower cost than `keep`.
+
+        For processes in which only the dataset draws: the state of the generator is lost.
+        """
+
     def has_changed(self) -> bool:
-        """Return whether anything was drawn since `keep`."""
+        """Return whether anything was drawn since `keep`, or since `watch` and the last call."""
         ...
 
     def restore(self) -> None:
@@ -39,11 +48,19 @@ class PythonGenerator:
 
     def __init__(self) -> None:
         self._state: Any = None
+        self._twin: random.Random | None = None  # yields the same numbers until one is drawn
 
     def keep(self) -> None:
         self._state = random.getstate()
 
+    def watch(self) -> None:
+        seed = sum(word << 32 * place for place, word in enumerate(WATCH_SEED))
+        random.seed(seed)
+        self._twin = random.Random(seed)
+
     def has_changed(self) -> bool:
+        if self._twin is not None:
+            return random.getrandbits(128) != self._twin.getrandbits(128)
         return bool(random.getstate() != self._state)
 
     def restore(self) -> None:
@@ -61,11 +78,21 @@ class NumpyGenerator:
 
     def __init__(self) -> None:
         self._state: Any = {}
+        self._twin: np.random.RandomState | None = None
 
     def keep(self) -> None:
         self._state = np.random.get_state(legacy=False)
 
+    def watch(self) -> None:
+        if not isinstance(np.random.get_bit_generator(), np.random.MT19937):
+            self.keep()  # another one cannot be seeded
+            return
+        np.random.seed(WATCH_SEED)
+        self._twin = np.random.RandomState(WATCH_SEED)
+
     def has_changed(self) -> bool:
+        if self._twin is not None:
+            return bool(np.random.rand(2).tolist() != self._twin.rand(2).tolist())
         return not _are_equal(np.random.get_state(legacy=False), self._state)
 
     def restore(self) -> None:
@@ -84,6 +111,9 @@ class TorchGenerator:
 
     def keep(self) -> None:
         self._state = torch.default_generator.get_state()
+
+    def watch(self) -> None:
+        self.keep()  # getting this state takes a microsecond
 
     def has_changed(self) -> bool:
         return not torch.equal(torch.default_generator.get_state(), self._state)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, StackDataset, Subset, TensorDataset
 
 from hookline.data.digits import Digits
 from hookline.data.fetch import Fetch, is_deterministic
@@ -176,12 +176,17 @@ def test_what_is_known_to_draw_no_random_numbers_is_not_seeded():
         ConcatDataset([tensors, Digits()]),
         Digits(),
         Declared(),
+        [(0.0, 1)],
+        range(3),
+        StackDataset(tensors, tensors),
+        StackDataset(inputs=tensors, targets=range(3)),
     ):
         assert is_deterministic(dataset)
     for dataset in (
         Digits(augment=True),
         ConcatDataset([tensors, Digits(augment=True)]),
         Subset(Digits(augment=True), [0]),
+        StackDataset(tensors, Sometimes(["t"] * 3)),
     ):
         assert not is_deterministic(dataset)
 

@@ -67,6 +67,34 @@ def test_every_draw_is_noticed_by_its_generator_alone(kind, draw, pending):
     assert [type(each) for each in generators if each.has_changed()] == [kind]
 
 
+@pytest.mark.parametrize(("kind", "draw"), CASES)
+def test_a_watched_generator_notices_every_draw_of_its_kind_at_each_check(kind, draw):
+    random.gauss(0, 1)  # the other half of a pair of normal numbers is pending
+    np.random.normal()
+    generators = global_generators()
+    for generator in generators:
+        generator.watch()
+    for _ in range(3):
+        assert not any(generator.has_changed() for generator in generators)
+    draw()
+    assert [type(each) for each in generators if each.has_changed()] == [kind]
+
+
+def test_a_watched_generator_of_numpy_keeps_the_chosen_bit_generator():
+    before = np.random.get_bit_generator()
+    chosen = np.random.PCG64(1)
+    np.random.set_bit_generator(chosen)
+    try:
+        generator = NumpyGenerator()
+        generator.watch()
+        assert not generator.has_changed()
+        np.random.rand()
+        assert generator.has_changed()
+        assert np.random.get_bit_generator() is chosen
+    finally:
+        np.random.set_bit_generator(before)
+
+
 @given(st.lists(st.sampled_from(CASES), max_size=5), st.lists(st.sampled_from(CASES), max_size=5))
 def test_a_kept_state_is_restored_whatever_was_drawn_before_and_after(before, after):
     generators = global_generators()
