@@ -52,11 +52,10 @@ PATTERNS = {
 # The number of uses today, in the code of the package and in the documents. Only lower them.
 LIMITS: dict[str, dict[str, int]] = {
     "code": {
-        "says": 2,
-        "what … as a noun": 10,
-        "besides": 1,
+        "says": 1,
+        "what … as a noun": 9,
         "as it is": 5,
-        "inside of": 3,
+        "inside of": 2,
     },
     "documents": {},
 }

@@ -25,13 +25,18 @@ INSPECTION_FILE = "exception.pth"  # Release 0.1.0 marked it in the manifest onl
 
 def unlisted_files(directory: Path, entries: Collection[Entry]) -> list[Path]:
     """Return the files that could be checkpoints by their names and are in no entry."""
+    if not directory.is_dir():
+        return []
     listed = {name for entry in entries for name in entry.names}
     found = []
-    for path in sorted(directory.iterdir()) if directory.is_dir() else ():
-        is_candidate = path.suffix in SUFFIXES and path.name not in listed
-        if is_candidate and path.is_file() and not path.is_symlink():
+    for path in sorted(directory.iterdir()):
+        if path.suffix not in SUFFIXES or path.name in listed:
+            continue
+        if is_temporary(path.name) or not path.name.isprintable():
+            continue
+        if path.is_file() and not path.is_symlink():
             found.append(path)
-    return [path for path in found if not is_temporary(path.name) and path.name.isprintable()]
+    return found
 
 
 def describe_unlisted(directory: Path, entries: Collection[Entry]) -> list[Entry]:
@@ -62,7 +67,7 @@ def _describe(path: Path) -> Entry | None:
         size, checksum = hash_stream(file)
         file.seek(0)
         checkpoint = deserialize(file, str(path))
-    reason = _missing_part(path.name, checkpoint)
+    reason = _rejection_reason(path.name, checkpoint)
     if reason is not None:
         log.info("%s: ignored: %s", path, reason)
         return None
@@ -81,7 +86,7 @@ def _describe(path: Path) -> Entry | None:
     )
 
 
-def _missing_part(name: str, checkpoint: Mapping[str, Any]) -> str | None:
+def _rejection_reason(name: str, checkpoint: Mapping[str, Any]) -> str | None:
     """Return why no run can resume from a checkpoint; None if one can."""
     meta = checkpoint.get("meta")
     counters = ("iter", "epoch")

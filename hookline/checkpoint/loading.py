@@ -34,10 +34,10 @@ def load_checkpoint(path: str | os.PathLike[str]) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         raise _missing_file_error(path)
-    for place in dict.fromkeys((path, path.resolve())):
-        store = CheckpointStore(place.parent)
-        if _lists(store, place.name):
-            return store.load(place.name)
+    for candidate in dict.fromkeys((path, path.resolve())):
+        store = CheckpointStore(candidate.parent)
+        if _is_listed(store, candidate.name):
+            return store.load(candidate.name)
     log.warning("%s: not verified, because no manifest lists it", path)
     if path.suffix == ".safetensors":
         return {"state_dict": _load_safetensors(path)}
@@ -83,7 +83,7 @@ def _missing_file_error(path: Path) -> CheckpointError:
     )
 
 
-def _lists(store: CheckpointStore, name: str) -> bool:
+def _is_listed(store: CheckpointStore, name: str) -> bool:
     """Return whether the manifest of a store lists a name."""
     try:
         return any(name in entry.names for entry in store.entries())

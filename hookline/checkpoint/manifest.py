@@ -21,7 +21,7 @@ from typing import Any
 
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem, replace_file
-from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_shard_directory_name
+from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_shard_directory
 from hookline.errors import Problem, Suggestion, suggest
 
 log = logging.getLogger(__name__)
@@ -208,7 +208,7 @@ def _decode_entry(item: dict[str, Any]) -> Entry:
     return Entry(**{**item, "names": names, "tags": tuple(item["tags"]), "parts": tuple(parts)})
 
 
-def _is_whole(value: Any) -> bool:
+def _is_int(value: Any) -> bool:
     return type(value) is int
 
 
@@ -216,7 +216,7 @@ def _is_number(value: Any) -> bool:
     return type(value) in (int, float)
 
 
-def _is_texts(value: Any) -> bool:
+def _is_str_list(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, str) for each in value)
 
 
@@ -225,16 +225,16 @@ def _is_metrics(value: Any) -> bool:
 
 
 ENTRY_FORMS: dict[str, Callable[[Any], bool]] = {
-    "names": lambda value: _is_texts(value) and bool(value),
-    "size": _is_whole,
+    "names": lambda value: _is_str_list(value) and bool(value),
+    "size": _is_int,
     "sha256": lambda value: isinstance(value, str),
-    "step": _is_whole,
-    "epoch": _is_whole,
+    "step": _is_int,
+    "epoch": _is_int,
     "metrics": _is_metrics,
     "finite": lambda value: isinstance(value, bool),
     "time": _is_number,
     "versions": lambda value: isinstance(value, dict),
-    "tags": _is_texts,
+    "tags": _is_str_list,
     "parts": lambda value: isinstance(value, list),
 }
 
@@ -245,7 +245,7 @@ def _check_part_name(name: str) -> str:
 
 
 def _check_shard_directory(name: str) -> str:
-    if not is_shard_directory_name(name):
+    if not is_shard_directory(name):
         raise ValueError(f"{name!r} is not the name of a shard directory")
     return name
 

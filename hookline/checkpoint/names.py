@@ -35,7 +35,7 @@ def check_name(name: str) -> str:
 
 
 def is_number_template(template: str) -> bool:
-    """Whether a template such as `epoch_{:03d}.pth` makes short names from whole numbers.
+    """Return whether a template such as `epoch_{:03d}.pth` makes short names from integers.
 
     The width of a field is checked before anything is formatted, because it is the size of the
     result.
@@ -52,7 +52,7 @@ def is_number_template(template: str) -> bool:
 
 
 def is_reserved_name(name: str) -> bool:
-    """Whether a name recommends its checkpoint: as the last one, or the best one by a metric."""
+    """Return whether a name recommends its checkpoint, as the last or the best one."""
     return name.startswith(("last.", "best_"))
 
 
@@ -72,7 +72,7 @@ def temporary_name(token: str = "") -> str:
 
 
 def is_temporary(name: str, token: str | None = None) -> bool:
-    """Whether a name is that of a temporary file; with a token, of one that its store owns."""
+    """Return whether a file is temporary, by its name; with a token, only a file of its store."""
     match = re.fullmatch(r"\.hookline-([0-9a-f]*)-[0-9a-f]{16}\.tmp", name)
     if match is None:
         return False
@@ -84,7 +84,8 @@ def shard_directory_name(step: int) -> str:
     return f"shards_{step}_{secrets.token_hex(4)}"
 
 
-def is_shard_directory_name(name: str) -> bool:
+def is_shard_directory(name: str) -> bool:
+    """Return whether a name is one that `shard_directory_name` makes."""
     return re.fullmatch(r"shards_-?\d+_[0-9a-f]{8}", name) is not None
 
 

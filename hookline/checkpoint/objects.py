@@ -54,14 +54,13 @@ def load_objects(objects: Mapping[str, Any], states: Mapping[str, Any]) -> list[
         has_state = bool(each.state_dict())
         if name not in states:
             if has_state:
-                problems.append(f"it has no state of {name} ({type(each).__name__})")
+                problems.append(f"no state of {name} ({type(each).__name__})")
         elif isinstance(each, nn.Module) and not has_state:
-            problems.append(
-                f"its state of {name} is ignored, because {type(each).__name__} has none"
-            )
+            kind = type(each).__name__
+            problems.append(f"the state of {name} is ignored, because {kind} has none")
         else:
             _load(name, each, states[name])
-    problems += [f"its state of {name} is ignored" for name in states if name not in objects]
+    problems += [f"the state of {name} is ignored" for name in states if name not in objects]
     return problems
 
 

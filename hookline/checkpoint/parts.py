@@ -27,7 +27,7 @@ def collect_states(target: Any) -> Any:
 
 
 def load_states(target: Any, state: Any) -> None:
-    """Load what `collect_states` returned into the same objects."""
+    """Load the result of `collect_states` into the same objects."""
     if isinstance(target, Mapping):
         if set(target) != set(state):
             names = f"{sorted(state)} in the checkpoint and {sorted(target)} here"

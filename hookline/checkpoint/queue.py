@@ -17,7 +17,7 @@ class CheckpointQueue:
     """Collects names for one checkpoint, and writes it under all of them.
 
     Args:
-        directory: Of the checkpoints, until `open_store` names another one.
+        directory: The directory of the checkpoints, until `open_store` sets another one.
         world: All ranks; rank 0 writes the files, and chooses the one to resume from.
 
     Attributes:
@@ -46,7 +46,14 @@ class CheckpointQueue:
         excluded: Sequence[str],
         report_failure: Callable[[Callable[[], object]], None],
     ) -> None:
-        """Use a directory, and write in a background thread or not."""
+        """Open the store in a directory.
+
+        Args:
+            directory: The directory of the checkpoints.
+            background: Whether to write in a thread.
+            excluded: Keys to leave out of the files.
+            report_failure: Called from the thread with a function that raises the error of a save.
+        """
         self.store = CheckpointStore(directory)
         self._saver = Saver(self.store, background, report_failure)
         self.excluded = frozenset(excluded)
@@ -86,7 +93,7 @@ class CheckpointQueue:
             checkpoint: The captured state.
             shard_group: The process group in which each rank writes its part; None if rank 0
                 writes everything.
-            about: The entry in the manifest.
+            about: Fields of the entry in the manifest.
         """
         assert self._saver is not None
         names, self.names = self.names, []

@@ -27,7 +27,7 @@ def hyperparameters(optimizer: Any) -> Any:
     ]
 
 
-def apply_and_log_changes(
+def apply_changes(
     meta: Mapping[str, Any],
     optimizer: Any,
     now: Any,
@@ -37,11 +37,11 @@ def apply_and_log_changes(
     """Apply changed hyperparameters to a restored optimizer, and log all changes.
 
     Args:
-        meta: The checkpoint's, with the hyperparameters and the config of that start.
+        meta: The metadata of the checkpoint, with its hyperparameters and its config.
         optimizer: The optimizer, restored from the checkpoint, or several by name.
         now: The hyperparameters of this start.
         config: The config of this start.
-        logger: Of the run.
+        logger: The logger of the run.
     """
     for change in reapply_changes(optimizer, meta.get("hyperparameters", []), now):
         logger.warning("changed since the checkpoint, in effect from now on: %s", change)

@@ -46,7 +46,7 @@ class Saver:
     ) -> None:
         """Store a checkpoint under its names, then remove the surplus files.
 
-        In the background, only the copy is made before this returns. A previous save is waited for.
+        In the background, this waits for the previous save and returns when the copy is made.
         """
         if not self._background:
             self._write(checkpoint, names, surplus, about)
@@ -73,7 +73,7 @@ class Saver:
             world: All ranks; rank 0 writes the file, each rank its parts.
             group: The process group of the background writes.
             surplus: Files to remove afterwards.
-            about: The entry in the manifest.
+            about: Fields of the entry in the manifest.
         """
         from hookline.checkpoint.shard_files import start_writing  # half a second of imports
 

@@ -25,7 +25,7 @@ from hookline.cli.output import print_json, print_table
 from hookline.cli.printing import show
 from hookline.errors import dotted
 from hookline.events.format import format_scalars
-from hookline.verify import LEFT_OUT, compare_checkpoints
+from hookline.verify import NOT_COMPARED, compare_checkpoints
 
 MAX_VALUE_CHARACTERS = 200
 
@@ -92,7 +92,7 @@ def diff_checkpoints(first: str, second: str) -> int:
         for text in differences or ["equal"]:
             show(f"{label:{width}}  {text}")
             label = ""
-    show(f"ignored, because they differ between any two runs: {LEFT_OUT}")
+    show(f"ignored, because they differ between any two runs: {NOT_COMPARED}")
     return ExitCode.FAILED if any(parts.values()) else ExitCode.OK
 
 

@@ -89,6 +89,6 @@ def _estimate_rows(result: DryRunResult) -> list[tuple[str, str]]:
         sizes = {name: format_bytes(size) for name, size in result.memory.items()}
         names = ("weights", "gradients", "optimizer", "snapshot")
         parts = [f"{name} {sizes[name]}" for name in names]
-        text = f"{', '.join(parts)}; peak {sizes['peak']} of {sizes['there']}"
+        text = f"{', '.join(parts)}; peak {sizes['peak']} of {sizes['total']}"
         rows.append(("memory", text))
     return rows

@@ -18,7 +18,7 @@ from hookline.engine import BaseHook, get_priority
 from hookline.engine.manager import HookManager
 from hookline.errors import KeyPath
 from hookline.hooks import get_default_hooks
-from hookline.profiling.cost_report import FILE, iteration_text, readable
+from hookline.profiling.cost_report import COSTS_FILE, format_iteration, format_seconds
 
 ORDER_RULES = {
     "nested": "before_* by ascending priority, then by registration; other sites in reverse",
@@ -86,7 +86,7 @@ def plan(config: Config) -> tuple[HookManager, list[PlannedHook]]:
 
 def read_costs(run: Path) -> Costs:
     """Read the hook costs that a run wrote into its work directory."""
-    path = run / FILE
+    path = run / COSTS_FILE
     try:
         costs: Costs = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -123,7 +123,7 @@ def _print_text(host: HookManager, planned: list[PlannedHook], costs: Costs | No
     if idle:
         show(f"\nat no site: {', '.join(idle)}")
     if costs is not None and costs["phases"]:
-        show(f"\n{iteration_text(costs)}")
+        show(f"\n{format_iteration(costs)}")
 
 
 def _plan_rows(
@@ -151,7 +151,7 @@ def _cost_cells(costs: Costs | None) -> dict[tuple[str, str], list[str]]:
     cells: dict[tuple[str, str], list[str]] = {}
     if costs is not None:
         for row in costs["hooks"]:
-            texts = [readable(row["seconds_per_call"]), f"{row['share']:.1%}"]
+            texts = [format_seconds(row["seconds_per_call"]), f"{row['share']:.1%}"]
             cells[row["hook"], row["site"]] = texts
     return cells
 

@@ -17,7 +17,7 @@ from hookline.cli.errors import ExitCode, print_error, print_traceback
 from hookline.cli.output import print_table
 from hookline.cli.printing import show
 from hookline.config import Config, load_config, save_resolved
-from hookline.dist import find_launch, report_to_torchrun, started_before, torchrun_command
+from hookline.dist import find_launch, first_launch_time, report_to_torchrun, torchrun_command
 from hookline.engine import Interrupted
 from hookline.errors import ConfigError, HooklineError, PeerFailed, Problem
 from hookline.events.format import format_scalars
@@ -87,7 +87,7 @@ def _train(runner: Runner, config: str, debug: bool) -> int:
 
 def _resume_after_restart(runner: Runner) -> None:
     """Resume a job that torchrun has restarted, if it has saved a checkpoint before."""
-    start = started_before(runner.world)
+    start = first_launch_time(runner.world)
     if start is None:
         return
     saved = False

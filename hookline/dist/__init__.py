@@ -4,8 +4,8 @@ from hookline.dist.launch import (
     connect,
     disconnect,
     find_launch,
+    first_launch_time,
     report_to_torchrun,
-    started_before,
     torchrun_command,
 )
 from hookline.dist.strategy import KINDS, Strategy, choose_strategy, replicate
@@ -20,8 +20,8 @@ __all__ = [
     "current_world",
     "disconnect",
     "find_launch",
+    "first_launch_time",
     "replicate",
     "report_to_torchrun",
-    "started_before",
     "torchrun_command",
 ]

@@ -16,7 +16,7 @@ MAX_AGREEMENT_GAP = 64  # iterations between two exchanges
 
 
 @dataclass
-class Asked:
+class PendingRequests:
     """The requests of all ranks together."""
 
     validate: bool = False
@@ -35,46 +35,46 @@ class Agreement:
     def __init__(self, world: World, clock: Callable[[], float] = perf_counter) -> None:
         self._world = world
         self._clock = clock
-        self._own = Asked()  # requests of this rank alone
+        self._own = PendingRequests()  # requests of this rank alone
         self._iteration = 0  # of the last exchange
         self._time = clock()
         self._seconds_per_iteration = AGREEMENT_PERIOD_S
 
-    def ask_to_validate(self) -> None:
+    def request_validate(self) -> None:
         """Request a validation of all ranks."""
         self._own.validate = True
 
-    def ask_to_save(self, name: str | None) -> None:
+    def request_save(self, name: str | None) -> None:
         """Request a checkpoint of all ranks; None captures the state without a file."""
         if name not in self._own.save:
             self._own.save.append(name)
 
-    def ask_to_stop(self, reason: dict[str, Any]) -> None:
+    def request_stop(self, reason: dict[str, Any]) -> None:
         """Request the end of the run on all ranks; the first reason is kept."""
         self._own.stop = self._own.stop or reason
 
-    def forget_work(self) -> None:
+    def discard_work(self) -> None:
         """Drop requests to validate and save: the iteration that made them is rolled back."""
-        self._own = Asked(stop=self._own.stop)
+        self._own = PendingRequests(stop=self._own.stop)
 
-    def exchange(self, position: list[int]) -> Asked:
+    def exchange(self, position: list[int]) -> PendingRequests:
         """Return the requests of all ranks; raise if the ranks are not in step.
 
         Args:
             position: Epoch, batch and iteration of this rank.
         """
         # Swap first: a signal that arrives from now on is for the next exchange.
-        own, self._own = self._own, Asked()
+        own, self._own = self._own, PendingRequests()
         done = max(1, position[-1] - self._iteration)
         seconds = (self._clock() - self._time) / done
         answers = self._world.gather_text(json.dumps([position, seconds, asdict(own)]))
         requests = [json.loads(answer) for answer in answers]
         _check_in_step([position for position, _, _ in requests])
         self._seconds_per_iteration = max(seconds for _, seconds, _ in requests)
-        return _merge([Asked(**asked) for _, _, asked in requests])
+        return _merge([PendingRequests(**pending) for _, _, pending in requests])
 
     def schedule(self, iteration: int) -> int:
-        """Return the iteration of the next exchange; the same on all ranks."""
+        """Choose the iteration of the next exchange, the same on all ranks, and return it."""
         self._iteration = iteration
         self._time = self._clock()
         gap = int(AGREEMENT_PERIOD_S / max(self._seconds_per_iteration, 1e-6))
@@ -93,13 +93,13 @@ def _check_in_step(positions: list[list[int]]) -> None:
     )
 
 
-def _merge(by_rank: list[Asked]) -> Asked:
-    merged = Asked()
-    for rank, asked in enumerate(by_rank):
-        merged.validate = merged.validate or asked.validate
-        merged.save += asked.save
-        if merged.stop is None and asked.stop is not None:
-            merged.stop = asked.stop
+def _merge(by_rank: list[PendingRequests]) -> PendingRequests:
+    merged = PendingRequests()
+    for rank, pending in enumerate(by_rank):
+        merged.validate = merged.validate or pending.validate
+        merged.save += pending.save
+        if merged.stop is None and pending.stop is not None:
+            merged.stop = pending.stop
             if rank:
                 merged.stop["details"]["rank"] = rank
     return merged

@@ -37,7 +37,7 @@ def shard(
         "offload_policy": CPUOffloadPolicy() if options.get("cpu_offload") else OffloadPolicy(),
         "reshard_after_forward": options.get("reshard_after_forward", True),
     }
-    for block in blocks_of(model, options.get("wrap")):
+    for block in find_blocks(model, options.get("wrap")):
         fully_shard(block, **policies)
     fully_shard(model, **policies)
     for method in ("train_step", "val_step", "test_step"):
@@ -46,12 +46,14 @@ def shard(
     parts = dict(model.named_parameters())
     optimizers = list(optimizer.values()) if isinstance(optimizer, Mapping) else [optimizer]
     for each in optimizers:
-        for group in each.param_groups if each is not None else ():
+        if each is None:
+            continue
+        for group in each.param_groups:
             group["params"] = [parts[names[id(parameter)]] for parameter in group["params"]]
     return mesh
 
 
-def blocks_of(model: nn.Module, wrap: str | Sequence[str] | None) -> list[nn.Module]:
+def find_blocks(model: nn.Module, wrap: str | Sequence[str] | None) -> list[nn.Module]:
     """Return the modules that are gathered one at a time, inner ones first.
 
     Args:

@@ -32,14 +32,19 @@ def order_seed(loader: Any) -> int | None:
 
 
 def batch_share(runner: Any) -> float:
-    """Return this rank's part of the batch relative to an even division; 1 but at an epoch's end."""
+    """Return the size of this rank's part of the batch relative to an even division.
+
+    It is 1 except for the last batch of an epoch.
+    """
     if runner.inner_iter + 1 != runner.epoch_length:
         return 1.0
     last_share = getattr(runner.train_loader, "last_share", None)
-    return 1.0 if last_share is None else float(last_share())
+    if last_share is None:
+        return 1.0
+    return float(last_share())
 
 
-def syncs_itself(metric: Any) -> bool:
+def has_own_sync(metric: Any) -> bool:
     """Return whether `compute()` covers all ranks, as in our metrics and torchmetrics."""
     return getattr(metric, "over_all_processes", False) or hasattr(metric, "sync_on_compute")
 
@@ -51,7 +56,9 @@ def mean_over_ranks(world: World, value: Any, samples: int) -> Any:
     if isinstance(value, Mapping):
         return {name: mean_over_ranks(world, item, samples) for name, item in value.items()}
     own = torch.as_tensor(value, dtype=torch.float64).cpu()
-    weighted = own * samples if samples else torch.zeros_like(own)  # without samples it may be NaN
+    weighted = torch.zeros_like(own)
+    if samples:  # without samples, the value may be NaN
+        weighted = own * samples
     sums = world.sum([float(samples), *weighted.flatten().tolist()])
     return (torch.tensor(sums[1:]) / sums[0]).reshape(own.shape)
 
@@ -102,14 +109,14 @@ def gather_in_order(batches: list[list[Any]], loader: Any, world: World) -> list
     """
     if world.size == 1:
         return list(chain.from_iterable(batches))
-    everyone: list[Any] = [None] * world.size
+    by_rank: list[Any] = [None] * world.size
     # Pickled objects, but only between the processes of this run.
-    dist.all_gather_object(everyone, batches)
+    dist.all_gather_object(by_rank, batches)
     if isinstance(getattr(loader, "sampler", None), DistributedSampler):
         # It deals out single samples, over the whole set.
-        everyone = [[list(chain.from_iterable(each))] for each in everyone]
+        by_rank = [[list(chain.from_iterable(each))] for each in by_rank]
     ordered: list[Any] = []
-    for shares in zip_longest(*everyone, fillvalue=()):
+    for shares in zip_longest(*by_rank, fillvalue=()):
         for samples in zip_longest(*shares, fillvalue=MISSING):
             ordered += [sample for sample in samples if sample is not MISSING]
     return ordered[: len(loader.dataset)]

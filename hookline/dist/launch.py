@@ -58,14 +58,14 @@ def connect() -> World:
 
 
 def disconnect() -> None:
-    """Leave the job, if there is one."""
+    """Leave the job of this process, if it has one."""
     atexit.unregister(disconnect)
     if dist.is_available() and dist.is_initialized():
         dist.destroy_process_group()
 
 
-def started_before(world: World) -> float | None:
-    """Return the time of the first launch of a job that torchrun has restarted; None if it has not.
+def first_launch_time(world: World) -> float | None:
+    """Return when a job that torchrun has restarted was first launched; None without a restart.
 
     torchrun counts restarts by machine: other machines may have none, and a machine that replaces
     another begins at 0. Its store is shared by all and outlives the processes.
@@ -112,20 +112,20 @@ def _from_torchrun(environ: Mapping[str, str]) -> Launch:
     missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in environ]
     if missing:
         raise HooklineError(
-            f"RANK and WORLD_SIZE are set, but {' and '.join(missing)} not: start the job with "
-            "torchrun, or unset them"
+            f"RANK and WORLD_SIZE are set, but {' and '.join(missing)} not: launch the job with "
+            "torchrun, or unset these variables"
         )
-    rank, size = _whole(environ, "RANK"), _whole(environ, "WORLD_SIZE")
-    local = _whole(environ, "LOCAL_RANK") if "LOCAL_RANK" in environ else rank
-    return Launch(rank, size, local, environ["MASTER_ADDR"], _whole(environ, "MASTER_PORT"))
+    rank, size = _read_int(environ, "RANK"), _read_int(environ, "WORLD_SIZE")
+    local = _read_int(environ, "LOCAL_RANK") if "LOCAL_RANK" in environ else rank
+    return Launch(rank, size, local, environ["MASTER_ADDR"], _read_int(environ, "MASTER_PORT"))
 
 
 def _from_slurm(environ: Mapping[str, str]) -> Launch:
     nodes = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or "localhost"
     job = int(environ.get("SLURM_JOB_ID", "0"))
     return Launch(
-        _whole(environ, "SLURM_PROCID"),
-        _whole(environ, "SLURM_STEP_NUM_TASKS"),
+        _read_int(environ, "SLURM_PROCID"),
+        _read_int(environ, "SLURM_STEP_NUM_TASKS"),
         int(environ.get("SLURM_LOCALID", "0")),
         environ.get("MASTER_ADDR") or first_host(nodes),
         int(environ.get("MASTER_PORT") or 20000 + job % 20000),  # a port for each job
@@ -143,10 +143,10 @@ def first_host(nodes: str) -> str:
     return f"{prefix}{number or ''}{suffix or ''}"
 
 
-def _whole(environ: Mapping[str, str], name: str) -> int:
+def _read_int(environ: Mapping[str, str], name: str) -> int:
     try:
         return int(environ[name])
     except ValueError:
         raise HooklineError(
-            f"the environment variable {name} must be a whole number, got {environ[name]!r}"
+            f"the environment variable {name} must be an integer, got {environ[name]!r}"
         ) from None

@@ -36,7 +36,8 @@ def rendezvous(launch: Launch, timeout: float = TIMEOUT_S) -> Any:
     addresses. Rank 0 therefore opens a new store and publishes its port in torchrun's. Other ranks
     may read a stale port first: nothing listens there, or a store with another name; they retry.
 
-    Raises HooklineError if a rank does not find rank 0 within `timeout` seconds.
+    Raises:
+        HooklineError: If a rank does not find rank 0 within `timeout` seconds.
     """
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True":
         return _open_store(launch.address, launch.port, launch.rank == 0, timeout)
@@ -50,7 +51,10 @@ def rendezvous(launch: Launch, timeout: float = TIMEOUT_S) -> Any:
             store.set_timeout(timedelta(seconds=timeout))
             return store
         time.sleep(RETRY_S)
-    raise HooklineError(f"rank {launch.rank} found no rank 0 within {timeout:.0f} s")
+    raise HooklineError(
+        f"rank {launch.rank} could not connect to rank 0 at {launch.address} within "
+        f"{timeout:.0f} s: check that rank 0 has started and that the address can be reached"
+    )
 
 
 def _open_and_publish(agent_store: Any, address: str, timeout: float) -> Any:
@@ -73,11 +77,11 @@ def _find_published(agent_store: Any, address: str) -> Any | None:
     return None
 
 
-def _open_store(address: str, port: int, serves: bool, timeout: float) -> Any:
+def _open_store(address: str, port: int, is_master: bool, timeout: float) -> Any:
     return dist.TCPStore(  # type: ignore[attr-defined]
         address,
         port,
-        is_master=serves,
+        is_master=is_master,
         timeout=timedelta(seconds=timeout),
         wait_for_workers=False,
     )

@@ -23,7 +23,7 @@ DDP_OPTIONS = (
     "broadcast_buffers",
 )
 FSDP_OPTIONS = ("wrap", "mixed_precision", "reshard_after_forward", "cpu_offload")
-DEFAULT_TIMEOUT = 90.0
+DEFAULT_TIMEOUT_S = 90.0
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Strategy:
 
     kind: Kind = "single"
     options: Mapping[str, Any] = field(default_factory=dict)
-    timeout: float = DEFAULT_TIMEOUT
+    timeout: float = DEFAULT_TIMEOUT_S
 
 
 def choose_strategy(given: str | Mapping[str, Any], world: World) -> Strategy:
@@ -40,7 +40,7 @@ def choose_strategy(given: str | Mapping[str, Any], world: World) -> Strategy:
     about: dict[str, Any] = {"component": "strategy"}
     options: dict[str, Any] = {"type": given} if isinstance(given, str) else dict(given)
     kind = options.pop("type", "auto")
-    timeout = options.pop("timeout", DEFAULT_TIMEOUT)
+    timeout = options.pop("timeout", DEFAULT_TIMEOUT_S)
     if kind not in KINDS:
         message = f"must be one of {', '.join(KINDS)}"
         raise ConfigError(message, value=kind, suggestion=suggest(str(kind), KINDS), **about)
@@ -61,8 +61,8 @@ def choose_strategy(given: str | Mapping[str, Any], world: World) -> Strategy:
     return Strategy("ddp" if kind == "auto" else kind, options, float(timeout))
 
 
-class Method(nn.Module):
-    """A module that calls a method of a model: DDP only follows calls of a module."""
+class MethodModule(nn.Module):
+    """A module that calls a method of a model: DDP only tracks calls of a module."""
 
     def __init__(self, model: nn.Module, method: str) -> None:
         super().__init__()
@@ -76,5 +76,5 @@ class Method(nn.Module):
 def replicate(model: nn.Module, method: str | None, strategy: Strategy) -> DistributedDataParallel:
     """Return the model under DDP; its call is the model's `method`, or its forward."""
     devices = [torch.cuda.current_device()] if next(model.parameters()).is_cuda else None
-    module = model if method is None else Method(model, method)
+    module = model if method is None else MethodModule(model, method)
     return DistributedDataParallel(module, device_ids=devices, **strategy.options)

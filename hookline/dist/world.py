@@ -10,13 +10,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-HEADER = 8  # bytes with the length of a message
-SHORT = 1016  # bytes; a longer message takes a second collective
+HEADER_BYTES = 8  # the length of a message
+SHORT_BYTES = 1016  # a longer message takes a second collective
 
 
 @dataclass(frozen=True)
 class World:
-    """The number of ranks of a job, and the one of this process.
+    """The number of ranks of a job, and the rank of this process.
 
     Every method is a collective: all ranks must call it.
     """
@@ -34,10 +34,11 @@ class World:
         """Return the messages of all ranks; in one collective if all are short."""
         if self.size == 1:
             return [message]
-        heads = self._gather(len(message).to_bytes(HEADER, "big") + message[:SHORT], HEADER + SHORT)
-        lengths = [int.from_bytes(head[:HEADER], "big") for head in heads]
-        if max(lengths) <= SHORT:
-            bodies = [head[HEADER:] for head in heads]
+        header = len(message).to_bytes(HEADER_BYTES, "big")
+        heads = self._gather(header + message[:SHORT_BYTES], HEADER_BYTES + SHORT_BYTES)
+        lengths = [int.from_bytes(head[:HEADER_BYTES], "big") for head in heads]
+        if max(lengths) <= SHORT_BYTES:
+            bodies = [head[HEADER_BYTES:] for head in heads]
         else:
             bodies = self._gather(message, max(lengths))
         return [body[:length] for body, length in zip(bodies, lengths, strict=True)]

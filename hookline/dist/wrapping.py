@@ -67,22 +67,22 @@ class Parallel:
         """Wrap the model on all ranks; raise HooklineError if they could not train together."""
         answers = self._world.gather_text(f"{epoch_length} {order_seed}")
         lengths, seeds = zip(*(answer.split() for answer in answers), strict=True)
-        _check_same("numbers of batches", lengths)
-        _check_same("seeds of its order", seeds)
+        _check_same("number of batches", lengths)
+        _check_same("shuffling seed", seeds)
         if self.strategy.kind != "ddp" or self._has_ddp():
             return
         has_own_step = hasattr(self.model, "train_step")
         if has_own_step and self._has_several_optimizers:
             raise HooklineError(
-                "a model that steps several optimizers runs several backward passes a step, and DDP "
-                "follows one: wrap its parts in torch.nn.parallel.DistributedDataParallel, or use "
-                "one process"
+                "DDP supports one backward pass per step, but this model steps several "
+                "optimizers: wrap its parts in torch.nn.parallel.DistributedDataParallel, or "
+                "use one process"
             )
         method = "train_step" if has_own_step else None
         self.train_module = replicate(self.model, method, self.strategy)
 
     def make_empty(self) -> Callable[..., Any] | None:
-        """Return the function that makes an empty part of a sharded tensor, if the model has any."""
+        """Return the function that makes an empty part of a sharded tensor; None without shards."""
         if self.mesh is None:
             return None
         from hookline.dist.fsdp import empty_part
@@ -106,7 +106,7 @@ def _check_same(what: str, values: tuple[str, ...]) -> None:
     if len(set(values)) > 1:
         listed = ", ".join(f"{value} on rank {rank}" for rank, value in enumerate(values))
         raise HooklineError(
-            f"train_loader has different {what} ({listed}), and they must be the same on all ranks"
+            f"train_loader must have the same {what} on all ranks, but has {listed}"
         )
 
 
@@ -135,5 +135,5 @@ def _convert_sync_bn(model: nn.Module) -> nn.Module:
             "SyncBuffersHook",
             parameter="sync_bn",
         )
-    converted: nn.Module = torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)  # type: ignore[no-untyped-call]
-    return converted
+    convert: Callable[[nn.Module], nn.Module] = torch.nn.SyncBatchNorm.convert_sync_batchnorm
+    return convert(model)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hookline.checkpoint import CheckpointStore
 from hookline.checkpoint.errors import CheckpointError
+from hookline.checkpoint.names import LOCK
 from hookline.dry_run.findings import Finding
 
 TEMPORARY_PREFIX = ".hookline-dry-run-"
-LOCK_FILE = ".hookline.lock"
 
 
 def nearest_existing(path: Path) -> Path:
@@ -50,7 +50,7 @@ def check_unused(path: Path, resumes: bool) -> list[Finding]:
         return []
     store = CheckpointStore(path)
     try:
-        if (path / LOCK_FILE).exists():  # Locking creates the file, which a dry run must not.
+        if (path / LOCK).exists():  # Locking creates the file, which a dry run must not.
             store.lock()
         entries = store.entries()
     except CheckpointError as error:

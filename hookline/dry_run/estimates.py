@@ -151,20 +151,20 @@ def measure_memory(runner: BaseRunner, snapshot_size: int) -> dict[str, int]:
     }
     if runner.device.type == "cuda":
         memory["peak"] = torch.cuda.max_memory_allocated(runner.device)
-        memory["there"] = torch.cuda.mem_get_info(runner.device)[1]
+        memory["total"] = torch.cuda.mem_get_info(runner.device)[1]
     else:
         unit = 1 if sys.platform == "darwin" else 1024
         memory["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        memory["there"] = psutil.virtual_memory().total
+        memory["total"] = psutil.virtual_memory().total
     return memory
 
 
 def check_memory(memory: dict[str, int], workers: int) -> list[Finding]:
     """Warn if a few batches nearly used up the memory."""
-    if memory["peak"] <= MAX_MEMORY_SHARE * memory["there"]:
+    if memory["peak"] <= MAX_MEMORY_SHARE * memory["total"]:
         return []
     peak = format_bytes(memory["peak"])
-    total = format_bytes(memory["there"])
+    total = format_bytes(memory["total"])
     advice = "use a smaller batch"
     if workers:
         advice += ", or fewer data workers"

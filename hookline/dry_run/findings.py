@@ -24,13 +24,13 @@ Level = Literal["error", "warning"]
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that the real run would suffer from.
+    """A problem that the real run would have.
 
     Args:
         level: `error` if the run would fail, `warning` if it may be intended.
         where: The phase or the setting that it is about.
-        text: What is wrong.
-        advice: What to do about it.
+        text: The problem.
+        advice: How to solve it.
     """
 
     level: Level
@@ -117,7 +117,7 @@ def _describe(error: BaseException) -> str:
 
 
 def _user_location(error: BaseException) -> str:
-    """Return file and line of the innermost frame outside of all packages."""
+    """Return the file and line of the innermost frame that is in no package."""
     location = ""
     for frame in traceback.extract_tb(error.__traceback__):
         if _is_user_file(frame.filename):
@@ -130,7 +130,7 @@ def _is_user_file(filename: str) -> bool:
 
 
 def _advise(error: BaseException, phase: str, model_finished: bool) -> str:
-    """Return what to do about an error. Errors of Hookline say it themselves."""
+    """Return advice on an error. Errors of Hookline contain their advice."""
     if isinstance(error, HooklineError):
         return ""
     for kinds, advice in _ADVICE_BY_TYPE:

@@ -152,7 +152,7 @@ class StepTimerHook(BaseHook):
         self._start = time.perf_counter()
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        float(runner.outputs["loss"].detach())  # Wait for the device, whose time counts, too.
+        float(runner.outputs["loss"].detach())  # Wait for the device: its time counts too.
         self.waits.append(runner.loop.data_time)
         self.steps.append(time.perf_counter() - self._start + runner.loop.data_time)
 

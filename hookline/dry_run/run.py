@@ -75,6 +75,8 @@ def dry_run(
 
 
 class _DryRun:
+    """The phases of a dry run, in order; they add their findings to the result."""
+
     def __init__(
         self, make_runner: RunnerFactory, temporary: Path, work_dir: Path, result: DryRunResult
     ) -> None:

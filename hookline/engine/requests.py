@@ -45,7 +45,7 @@ class Requests:
     def validate(self, collective: bool = False) -> None:
         """Request a validation."""
         if self._agreement is not None and not collective:
-            self._agreement.ask_to_validate()
+            self._agreement.request_validate()
             return
         self._validate = True
         self.due_at = AT_ONCE
@@ -53,7 +53,7 @@ class Requests:
     def save(self, name: str | None, queue: Callable[[str], object], collective: bool) -> None:
         """Request a checkpoint; `queue` takes its name, None captures the state without a file."""
         if self._agreement is not None and not collective:
-            self._agreement.ask_to_save(name)
+            self._agreement.request_save(name)
             return
         if name is not None:
             queue(name)
@@ -63,7 +63,7 @@ class Requests:
     def stop(self, reason: StopReason, collective: bool = False) -> None:
         """Request the end of the run; the first reason is kept."""
         if self._agreement is not None and not collective:
-            self._agreement.ask_to_stop(asdict(reason))
+            self._agreement.request_stop(asdict(reason))
             return
         self._stop = self._stop or reason
         self.due_at = AT_ONCE
@@ -87,7 +87,7 @@ class Requests:
         self._validate = False
         self._save = False
         if self._agreement is not None:
-            self._agreement.forget_work()
+            self._agreement.discard_work()
         is_waiting = self._stop or self._calls or self._agreement is not None
         self.due_at = AT_ONCE if is_waiting else NEVER
         restore()
@@ -152,11 +152,11 @@ class Requests:
         """Make requests of one rank requests of all ranks."""
         if self._agreement is None:
             return
-        asked = self._agreement.exchange([runner.epoch, runner.inner_iter, runner.iter])
-        self._validate = self._validate or asked.validate
-        for name in asked.save:
+        agreed = self._agreement.exchange([runner.epoch, runner.inner_iter, runner.iter])
+        self._validate = self._validate or agreed.validate
+        for name in agreed.save:
             self._save = True
             if name is not None:
                 runner.checkpointer.queue(name)
-        if asked.stop is not None:
-            self._stop = self._stop or StopReason(**asked.stop)
+        if agreed.stop is not None:
+            self._stop = self._stop or StopReason(**agreed.stop)

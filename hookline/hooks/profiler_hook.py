@@ -15,8 +15,8 @@ from hookline.errors import NO_VALUE, parameter_error, require_at_least, suggest
 from hookline.hooks.bases.other_names import offer
 from hookline.profiling.counting import FlopCount
 from hookline.profiling.profile_files import write_tables, write_traces
+from hookline.profiling.profile_summary import PhaseTimes, describe_phases
 from hookline.profiling.ranges import Ranges
-from hookline.profiling.words import Spent, in_words
 
 RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 SCHEDULE = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}  # minimum of each
@@ -152,7 +152,7 @@ class ProfilerHook(BaseHook):
         began = self._profiler.current_action in RECORDING and not self._ranges.recording
         self._ranges.recording = self._profiler.current_action in RECORDING
         if began:
-            self._before = Spent.of(self.runner.sites.costs)
+            self._before = PhaseTimes.from_costs(self.runner.sites.costs)
 
     def _stop(self) -> None:
         if self._profiler is not None:
@@ -170,8 +170,8 @@ class ProfilerHook(BaseHook):
         write_traces(
             profiler, folder, self._cycles, self.export_chrome_trace, self.export_tensorboard
         )
-        words = in_words(
-            Spent.of(runner.sites.costs).since(self._before),
+        words = describe_phases(
+            PhaseTimes.from_costs(runner.sites.costs).since(self._before),
             0 if self._flops is None else self._flops.flops,
         )
         summary = write_tables(

@@ -16,7 +16,7 @@ from hookline.events.describe import config_text, run_config
 from hookline.events.rows import set_aside
 from hookline.files import replace_file
 from hookline.hooks.bases.tracker import is_fresh_run
-from hookline.profiling.cost_report import FILE as COSTS
+from hookline.profiling.cost_report import COSTS_FILE as COSTS
 from hookline.profiling.cost_report import cost_table
 
 COSTS_PERIOD_S = 10.0

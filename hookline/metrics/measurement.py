@@ -7,7 +7,7 @@ from typing import Any
 
 from hookline.batches import count_targets
 from hookline.dist import World
-from hookline.dist.gather import mean_over_ranks, syncs_itself
+from hookline.dist.gather import has_own_sync, mean_over_ranks
 from hookline.metrics.base import Metric
 from hookline.metrics.evaluators import DatasetEvaluator
 from hookline.metrics.mean_loss import MeanLoss
@@ -56,7 +56,7 @@ class Measurement:
         results = {}
         for name, metric in self._metrics.items():
             value = metric.compute()
-            if not syncs_itself(metric):
+            if not has_own_sync(metric):
                 value = mean_over_ranks(ranks, value, self._samples)
             results[name] = value
         if self._dataset is not None:

@@ -14,7 +14,7 @@ from hookline.checkpoint.objects import (
     stateful_objects,
 )
 from hookline.checkpoint.parts import load_states, restore_hooks
-from hookline.checkpoint.resume_diff import apply_and_log_changes, reapply_changes
+from hookline.checkpoint.resume_diff import apply_changes, reapply_changes
 from hookline.checkpoint.shards import split
 from hookline.checkpoint.structure import check_structure, restoring
 from hookline.optim.group_names import (
@@ -61,7 +61,7 @@ def restore_parts(run: Any, checkpoint: Mapping[str, Any]) -> None:
                 load_states(target, checkpoint[name])
     with restoring("meta"):
         now = run.checkpointer.initial_hyperparameters
-        apply_and_log_changes(meta, run.optimizer, now, run.config, run.logger)
+        apply_changes(meta, run.optimizer, now, run.config, run.logger)
     run.metrics.update(meta.get("metrics", {}))
     run.best.load_state_dict(meta.get("best", {}))
     with restoring("events"):

@@ -9,13 +9,13 @@ from hookline.errors import ConfigError
 from hookline.files import replace_file
 from hookline.profiling.hook_costs import HOT_SITES, PHASES, HookCosts
 
-FILE = "hook_costs.json"
+COSTS_FILE = "hook_costs.json"
 DEFAULT_BUDGET = "5%"
 MIN_SAMPLES = 6  # before the budget is checked
 MIN_OVERRUN_S = 1e-4  # per iteration: hooks of a toy model are a large share of very little
 MIN_OVERRUN_BETWEEN_S = 1.0  # of a run, for sites that are not in an iteration
 MIN_LISTED_SHARE = 1e-2  # of the run; smaller ones are only in the file
-MAX_LISTED = 3  # hooks listed in the log, besides those above MIN_OVERRUN_BETWEEN_S
+MAX_LISTED = 3  # hooks listed in the log, in addition to those above MIN_OVERRUN_BETWEEN_S
 
 
 def parse_percentage(value: float | str) -> float:
@@ -59,35 +59,39 @@ def cost_table(runner: Any) -> dict[str, Any]:
         "seconds_per_iteration": sum(phases.values()) / samples if samples else None,
         "phases": {name: phases[name] / samples for name in PHASES} if samples else {},
         "seams": seams,
-        "hook_budget": runner.sites.costs.budget,
+        "hook_budget": costs.budget,
         "hooks": sorted(rows, key=lambda row: -row["seconds"]),
     }
 
 
 def report_costs(runner: Any) -> None:
-    """Log the table, warn about expensive hooks, and write the file if there is a work directory."""
+    """Log the table, warn about expensive hooks, and write the file if the work directory exists."""
+    costs: HookCosts = runner.sites.costs
     table = cost_table(runner)
     if not table["timed_iterations"]:
         return
-    runner.logger.info("%s", as_text(table))
+    runner.logger.info("%s", format_table(table))
     for row in table["hooks"]:
-        is_over = (
-            row["share"] > runner.sites.costs.budget and row["seconds"] > MIN_OVERRUN_BETWEEN_S
-        )
+        is_over = row["share"] > costs.budget and row["seconds"] > MIN_OVERRUN_BETWEEN_S
         if row["site"] not in HOT_SITES and is_over:
             runner.logger.warning(
                 "%s at %s took %s, %.0f%% of the run; hook_budget is %g%%",
-                row["hook"], row["site"], readable(row["seconds"]), 100 * row["share"],
-                100 * runner.sites.costs.budget,
-            )  # fmt: skip
-    if runner.sites.costs.syncs is not None:
-        for name, count in runner.sites.costs.syncs.found.items():
+                row["hook"],
+                row["site"],
+                format_seconds(row["seconds"]),
+                100 * row["share"],
+                100 * costs.budget,
+            )
+    if costs.syncs is not None:
+        for name, count in costs.syncs.found.items():
             runner.logger.warning(
                 "%s makes the host wait for the device: %d times in %d sampled iterations",
-                name, count, runner.sites.costs.samples,
-            )  # fmt: skip
+                name,
+                count,
+                costs.samples,
+            )
     if runner.is_main and runner.work_dir.is_dir():
-        replace_file(runner.work_dir / FILE, json.dumps(table, indent=1) + "\n")
+        replace_file(runner.work_dir / COSTS_FILE, json.dumps(table, indent=1) + "\n")
 
 
 def check_budget(runner: Any) -> None:
@@ -101,27 +105,30 @@ def check_budget(runner: Any) -> None:
     iteration = sum(phases.values()) / samples
     each = _seconds_per_iteration(costs)
     total = sum(each.values())
-    if total < MIN_OVERRUN_S or total <= runner.sites.costs.budget * iteration:
+    if total < MIN_OVERRUN_S or total <= costs.budget * iteration:
         return
     costs.budget_warned = True
     listed: list[str] = []
     for hook, site in sorted(each, key=lambda key: -each[key])[:MAX_LISTED]:
         seconds = each[hook, site]
         if not listed or seconds > total / 10:
-            listed.append(f"{hook} at {site} {readable(seconds)} ({seconds / iteration:.0%})")
+            listed.append(f"{hook} at {site} {format_seconds(seconds)} ({seconds / iteration:.0%})")
     runner.logger.warning(
         "hooks take %.0f%% of an iteration of %s, more than hook_budget (%g%%): %s",
-        100 * total / iteration, readable(iteration), 100 * runner.sites.costs.budget, ", ".join(listed),
-    )  # fmt: skip
+        100 * total / iteration,
+        format_seconds(iteration),
+        100 * costs.budget,
+        ", ".join(listed),
+    )
 
 
-def as_text(table: dict[str, Any]) -> str:
+def format_table(table: dict[str, Any]) -> str:
     """Format the table: the iteration, the seams, the most expensive hooks."""
-    lines = [iteration_text(table)]
+    lines = [format_iteration(table)]
     seams = []
     for name, seam in table["seams"].items():
         times = "once" if seam["count"] == 1 else f"{seam['count']} times"
-        mean = readable(seam["seconds"] / seam["count"])
+        mean = format_seconds(seam["seconds"] / seam["count"])
         seams.append(f"{name}: {times} {mean}, {seam['seconds'] / table['seconds']:.1%} of the run")
     if seams:
         lines.append("; ".join(seams))
@@ -129,7 +136,7 @@ def as_text(table: dict[str, Any]) -> str:
     for rank, row in enumerate(table["hooks"]):
         is_large = rank < MAX_LISTED or row["seconds"] >= MIN_OVERRUN_BETWEEN_S
         if row["share"] >= MIN_LISTED_SHARE and is_large:
-            per_call = readable(row["seconds_per_call"])
+            per_call = format_seconds(row["seconds_per_call"])
             share = f"{row['share']:.1%} of the run"
             lines.append(f"{row['hook']} at {row['site']}: {per_call} a call, {share}")
         else:
@@ -140,19 +147,21 @@ def as_text(table: dict[str, Any]) -> str:
     return "\n  ".join(lines)
 
 
-def iteration_text(table: dict[str, Any]) -> str:
+def format_iteration(table: dict[str, Any]) -> str:
     """Format the time of an iteration and the shares of its phases."""
     whole = table["seconds_per_iteration"]
     parts = ", ".join(f"{name} {seconds / whole:.0%}" for name, seconds in table["phases"].items())
     counts = f"timed in {table['timed_iterations']} of {table['iterations']}"
-    return f"an iteration took {readable(whole)}: {parts} ({counts})"
+    return f"an iteration took {format_seconds(whole)}: {parts} ({counts})"
 
 
-def readable(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """Format a duration as `12.3 µs`, `5.02 ms` or `1.2 s`."""
     if seconds >= 1:
         return f"{seconds:.1f} s"
-    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} µs"
+    if seconds >= 1e-3:
+        return f"{seconds * 1e3:.2f} ms"
+    return f"{seconds * 1e6:.1f} µs"
 
 
 def _seconds_per_iteration(costs: HookCosts) -> dict[tuple[str, str], float]:

@@ -17,16 +17,23 @@ def count_tokens(batch: Any) -> int:
 
     Tokens are the elements of `input_ids`, or of inputs that are integers [N, length].
     """
+    inputs = _find_inputs(batch)
+    if not isinstance(inputs, torch.Tensor) or inputs.ndim != 2:
+        return 0
+    if inputs.dtype not in (torch.int64, torch.int32):
+        return 0
+    return inputs.numel()
+
+
+def _find_inputs(batch: Any) -> Any:
     if isinstance(batch, Mapping):
-        inputs = next((batch[key] for key in ("input_ids", *INPUT_KEYS) if key in batch), None)
-    else:
-        inputs = batch[0] if isinstance(batch, (list, tuple)) and batch else batch
-    is_ids = (
-        isinstance(inputs, torch.Tensor)
-        and inputs.dtype in (torch.int64, torch.int32)
-        and inputs.ndim == 2
-    )
-    return inputs.numel() if is_ids else 0  # type: ignore[union-attr]
+        for key in ("input_ids", *INPUT_KEYS):
+            if key in batch:
+                return batch[key]
+        return None
+    if isinstance(batch, (list, tuple)) and batch:
+        return batch[0]
+    return batch
 
 
 class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]

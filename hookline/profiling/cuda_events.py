@@ -22,7 +22,7 @@ def _set_sync_warnings(on: bool) -> None:
 
 
 class CudaPhaseTimer:
-    """Times phases by events on the device's stream, read when they have passed: nothing waits."""
+    """Times phases by events on the device's stream. They are read later, so nothing waits."""
 
     def __init__(self, make_event: Callable[[], Any] = _cuda_event) -> None:
         self.phases: dict[str, float] = {}  # seconds of all iterations read so far
@@ -32,7 +32,7 @@ class CudaPhaseTimer:
         self._marks: list[tuple[str, Any]] = []  # phases of this iteration, with their events
         self._waiting: list[list[tuple[str, Any]]] = []
 
-    def between(self, runner: Any) -> None:
+    def before_iteration(self, runner: Any) -> None:
         """Do nothing."""
 
     def begin(self, kind: str, name: str) -> None:
@@ -78,7 +78,7 @@ class SyncCounter:
         self._catcher: warnings.catch_warnings[list[warnings.WarningMessage]] | None = None
         self._caught: list[warnings.WarningMessage] = []
 
-    def between(self, runner: Any) -> None:
+    def before_iteration(self, runner: Any) -> None:
         """Do nothing."""
 
     def begin(self, kind: str, name: str) -> None:

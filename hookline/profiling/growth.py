@@ -7,13 +7,13 @@ from itertools import combinations, pairwise
 from statistics import median
 
 WINDOW = 10  # measurements in which a leak must show
-SETTLING = 2  # first measurements that are ignored: caches fill
+SETTLING = 2  # the number of first measurements that are ignored, because caches fill
 MIN_GROWTH_BYTES = 16e6  # in a window
 MIN_GROWTH_SHARE = 0.01  # of the memory in use, in a window
 
 
 class Growth:
-    """Distinguishes a leak from noise: memory grows in nearly every step, and by a relevant amount."""
+    """A detector of leaks: memory that grows in nearly every step, and by a relevant amount."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[int, float]] = deque(maxlen=WINDOW)

@@ -35,8 +35,8 @@ NEVER = 2**63
 class Observer(Protocol):
     """Follows sampled iterations. Spans end in the opposite order in which they begin."""
 
-    def between(self, runner: Any) -> None:
-        """Notice that an iteration is about to begin; its batch is not loaded yet."""
+    def before_iteration(self, runner: Any) -> None:
+        """React to an iteration that is about to begin; its batch is not loaded yet."""
 
     def begin(self, kind: str, name: str) -> None:
         """Begin a span; its kind is iteration, phase, hook or seam."""
@@ -46,7 +46,7 @@ class Observer(Protocol):
 
 
 class Timing:
-    """How often something was timed, and how long it took."""
+    """The number of measurements, their sum and the longest one, in seconds."""
 
     __slots__ = ("count", "longest", "total")
 
@@ -66,7 +66,7 @@ class Timing:
 
 
 class HookCosts:
-    """The times of a run. The loop compares the iteration with `due`, and nothing else.
+    """The times of a run. In the loop, they cost one comparison of the iteration with `due`.
 
     Args:
         select: Gives the loop the timed callables of an iteration's sites, or the plain ones.
@@ -94,7 +94,7 @@ class HookCosts:
         self.excluded_seconds = 0.0  # time between iterations that belongs to none
         self._since = -1.0  # negative while no iteration is sampled
         self._next = 0
-        self._last_between = 0
+        self._last_announced = 0
 
     def start(self, runner: Any) -> None:
         """Forget earlier runs and prepare for this one."""
@@ -115,7 +115,7 @@ class HookCosts:
     def begin_training(self, iteration: int) -> None:
         """Choose the first samples of this process."""
         self.first = iteration
-        self._last_between = -1
+        self._last_announced = -1
         self._schedule(iteration)
 
     def add_observer(self, observer: Observer) -> None:
@@ -130,14 +130,14 @@ class HookCosts:
         self._forced = tuple(other for other in self._forced if other is not observer)
 
     def begin_sample(self, runner: Any) -> None:
-        """Between two iterations: sample the next one, if its turn has come."""
+        """Sample the next iteration if it is due. Called between two iterations."""
         self.discard_sample()
         if runner.inner_iter == runner.epoch_length:
             return  # the epoch is over
-        if runner.iter != self._last_between:  # an epoch without a length ends after a call here
-            self._last_between = runner.iter
+        if runner.iter != self._last_announced:  # an epoch without a length ends after a call here
+            self._last_announced = runner.iter
             for observer in self.observers:
-                observer.between(runner)
+                observer.before_iteration(runner)
         if not self._forced and runner.iter < self._next:
             self.due = self._next
             self._select(False)
@@ -174,7 +174,7 @@ class HookCosts:
         return perf_counter() - self.started
 
     def phase_totals(self) -> tuple[int, dict[str, float]]:
-        """Return the number of samples and the seconds of their phases, on the GPU if there is one."""
+        """Return the number of samples and the seconds of their phases, on a GPU if there is one."""
         if self.cuda_timer is not None:
             totals = self.cuda_timer.phases
             return self.cuda_timer.samples, {phase: totals.get(phase, 0.0) for phase in PHASES}
@@ -205,7 +205,7 @@ class HookCosts:
     def with_phases(self, site: str, calls: tuple[Call, ...]) -> tuple[Call, ...]:
         """Add the calls that switch between phases to the callables of a site."""
         if site == "optimize" and not calls:
-            return ()  # the model's own step does it all
+            return ()  # the model's own step runs backward and the optimizer
         before, after = HOT_SITES[site]
         calls = (partial(self._enter, before), *calls)
         if site == "after_train_iter":

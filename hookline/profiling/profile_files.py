@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.files import MODE, replace_file
-from hookline.profiling.words import busiest
+from hookline.profiling.profile_summary import describe_operators
 
 MAX_ROWS = 30  # of the table of operators
 
@@ -41,6 +41,6 @@ def write_tables(
     order = "self_device_time_total" if on_gpu else "self_cpu_time_total"
     table = averages.table(sort_by=order, row_limit=MAX_ROWS)
     replace_file(folder / f"operators_{number}.txt", table)
-    summary = f"{words}\n{busiest(averages, on_gpu)}"
+    summary = f"{words}\n{describe_operators(averages, on_gpu)}"
     replace_file(folder / f"summary_{number}.txt", summary + "\n")
     return summary

@@ -11,11 +11,14 @@ PREFIX = "hookline/"
 
 
 class Ranges:
-    """An observer that names spans while `recording`: `hookline/forward`, `hookline/hook Name.site`."""
+    """An observer that names spans, such as `hookline/forward` or `hookline/hook Name.site`.
 
-    def __init__(self, between: Callable[[Any], None]) -> None:
+    It does so while `recording` is true.
+    """
+
+    def __init__(self, before_iteration: Callable[[Any], None]) -> None:
         self.recording = False
-        self.between = between
+        self.before_iteration = before_iteration
         self._open: list[Any] = []
 
     def begin(self, kind: str, name: str) -> None:
@@ -23,7 +26,8 @@ class Ranges:
         if not self.recording or kind == "iteration":  # the profiler names iterations
             self._open.append(None)
             return
-        range_ = record_function(PREFIX + (f"hook {name}" if kind == "hook" else name))
+        label = f"hook {name}" if kind == "hook" else name
+        range_ = record_function(PREFIX + label)
         range_.__enter__()  # type: ignore[no-untyped-call]
         self._open.append(range_)
 

@@ -27,7 +27,7 @@ class RunTrace:
         name = {"name": "process_name", "ph": "M", **self._ids, "args": {"name": "hookline"}}
         self._file.write("[\n" + json.dumps(name))
 
-    def between(self, runner: Any) -> None:
+    def before_iteration(self, runner: Any) -> None:
         """Do nothing."""
 
     def begin(self, kind: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Run a training in pieces: start it, kill it, resume it, until it comes to its end."""
+"""Run a training in pieces: start it, kill it and resume it until it is complete."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ MAX_DELAY_IN_SAVE_S = 0.02  # from the beginning of a save to the kill
 
 @dataclass
 class Chain:
-    """When the pieces of a run are killed: always after the first checkpoint.
+    """The times at which the pieces of a run are killed, always after the first checkpoint.
 
     A run that was killed before its first checkpoint starts from the beginning and proves nothing.
 
     Args:
         kills: The number of kills.
-        span: A piece is killed within this many seconds of training.
-        seed: The seed of the times.
+        span: The seconds of training within which a piece is killed.
+        seed: The seed of the random times.
         in_save: The share of kills inside a save.
         early: The share of kills while a process starts and resumes, before it trains.
         limit: The seconds that one piece may take.
-        clock: The clock for all of these times.
-        sleep: Waits between two looks at a piece.
+        clock: Returns the seconds of a monotonic clock.
+        sleep: Waits a number of seconds between two checks of a piece.
     """
 
     kills: int
@@ -61,7 +61,7 @@ class ChainResult:
 
 @dataclass
 class KillTime:
-    """When to kill a piece.
+    """The time at which to kill a piece.
 
     Args:
         delay: Seconds after the beginning of the training.
@@ -144,17 +144,16 @@ def _wait_for_kill(process: int, work_dir: Path, chain: Chain, kill: KillTime) -
         if chain.clock() >= deadline:
             if kill.delay_in_save is None:
                 return None
-            if is_saving(work_dir) and stops_in_save(process, work_dir, chain, kill):
+            if is_saving(work_dir) and pause_in_save(process, work_dir, chain, kill):
                 return None
         chain.sleep(POLL_S if kill.delay_in_save is None else POLL_FOR_SAVE_S)
     return None
 
 
-def stops_in_save(process: int, work_dir: Path, chain: Chain, kill: KillTime) -> bool:
-    """Stop a process during a save; let it continue if the save was faster than the delay.
+def pause_in_save(process: int, work_dir: Path, chain: Chain, kill: KillTime) -> bool:
+    """Pause a process during a save, and return whether that succeeded.
 
-    Returns:
-        Whether the process is stopped, inside a save.
+    If the save was faster than the delay, the process continues.
     """
     assert kill.delay_in_save is not None
     chain.sleep(kill.delay_in_save)

@@ -12,7 +12,7 @@ import torch
 
 from hookline.checkpoint import CheckpointStore, diff
 
-LEFT_OUT = "times, memory, throughput, the ids of trackers, work_dir and resume"
+NOT_COMPARED = "times, memory, throughput, the ids of trackers, work_dir and resume"
 
 CLOCKS = ("time", "data_time", "eta", "wall_time")
 CLOCK_WORDS = ("seconds", "elapsed", "duration", "wall", "started")
@@ -43,9 +43,11 @@ def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
             texts += parts.get(name, [])
         return texts
 
+    initial = []
+    if "weights" in unseeded:
+        initial.append("differ: seed torch before the model is made")
     return {
-        "initial weights": ["differ: seed torch before the model is made"]
-        * ("weights" in unseeded),
+        "initial weights": initial,
         "weights": join("state_dict", "ema_state_dict"),
         "optimizer and schedules": join("optimizer", "scheduler", "scaler"),
         "data order": _first_difference(trace_one["digests"], trace_two["digests"]),
@@ -60,7 +62,7 @@ def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
 def compare_checkpoints(one: Mapping[str, Any], two: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the differences between two checkpoints by part; empty lists for equal ones.
 
-    The values named in `LEFT_OUT` are not compared.
+    The values named in `NOT_COMPARED` are not compared.
     """
     first = _comparable_parts(one)
     second = _comparable_parts(two)

@@ -28,7 +28,7 @@ class Start(NamedTuple):
 
 
 def write_start(work_dir: Path, iteration: int) -> None:
-    """Note that this process begins to train after a number of iterations."""
+    """Record that this process begins to train after a number of iterations."""
     work_dir.mkdir(parents=True, exist_ok=True)
     start = Start(os.getpid(), iteration)
     replace_file(work_dir / STARTED, json.dumps(start._asdict()))
@@ -87,8 +87,8 @@ class TrialHook(BatchTraceHook):
     def _check_only_training(self, runner: BaseRunner) -> None:
         if is_training(runner.work_dir, os.getpid()):
             raise HooklineError(
-                "this script trains more than once, and its trainings would share one work "
-                "directory: verify a script with one training",
+                "this script trains more than once, and all its runs would share one work "
+                "directory: verify a script that trains once",
                 component=self.name,
             )
 
@@ -97,7 +97,7 @@ class TrialHook(BatchTraceHook):
         if runner.checkpointer.is_open and directory.resolve() != runner.work_dir.resolve():
             raise HooklineError(
                 f"checkpoints are written to {directory}, which is not the work directory "
-                f"({runner.work_dir}): leave out_dir of CheckpointHook out",
+                f"({runner.work_dir}): remove out_dir from CheckpointHook",
                 component=self.name,
                 value=str(directory),
             )

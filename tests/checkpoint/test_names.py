@@ -16,7 +16,7 @@ from hookline.checkpoint.names import (
     check_name,
     is_number_template,
     is_reserved_name,
-    is_shard_directory_name,
+    is_shard_directory,
     is_temporary,
     new_token,
     safe_name,
@@ -83,10 +83,10 @@ def test_other_files_are_not_temporary_files_of_the_store(name: str) -> None:
 
 
 def test_shard_directories_have_a_random_part() -> None:
-    assert is_shard_directory_name(shard_directory_name(12))
+    assert is_shard_directory(shard_directory_name(12))
     assert shard_directory_name(12) != shard_directory_name(12)
     for name in ("shards_mine", "shards_12", "shards_12_0a1b2c3d4", "src"):
-        assert not is_shard_directory_name(name)
+        assert not is_shard_directory(name)
 
 
 @settings(deadline=None, max_examples=50)

@@ -59,6 +59,6 @@ def test_a_restarted_job_ignores_checkpoints_of_an_earlier_run(
     caplog.set_level("INFO", logger="hookline")
     config = write_config(tmp_path)
     assert main(["train", config, "training.epochs=2"]) == 0
-    monkeypatch.setattr("hookline.cli.train.started_before", lambda world: time.time())
+    monkeypatch.setattr("hookline.cli.train.first_launch_time", lambda world: time.time())
     assert main(["train", config, "training.epochs=2"]) == 0
     assert "resumed" not in caplog.text

@@ -633,7 +633,7 @@ def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path, aske
             return attrgetter(asked.removeprefix("state."))(state)
 
     with pytest.raises(
-        MissingAttribute, match=rf"Curious asks for `{re.escape(asked)}` of composer 0\.32\.1"
+        MissingAttribute, match=rf"Curious needs `{re.escape(asked)}` of composer 0\.32\.1"
     ):
         run_here(tmp_path, Curious())
 

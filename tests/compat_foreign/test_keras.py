@@ -337,9 +337,7 @@ def test_backup_and_restore(tmp_path):
     CANNOT,
 )
 def test_swap_ema_weights_reports_the_missing_attribute(tmp_path):
-    with pytest.raises(
-        MissingAttribute, match=r"SwapEMAWeights asks for `model\.optimizer\.use_ema`"
-    ):
+    with pytest.raises(MissingAttribute, match=r"SwapEMAWeights needs `model\.optimizer\.use_ema`"):
         run_here(tmp_path, cb.SwapEMAWeights())
 
 
@@ -370,7 +368,7 @@ def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path):
             self.model.summary()
 
     with pytest.raises(
-        MissingAttribute, match=rf"Curious asks for `model\.summary` of keras {keras.__version__}"
+        MissingAttribute, match=rf"Curious needs `model\.summary` of keras {keras.__version__}"
     ):
         run_here(tmp_path, Curious())
 

@@ -661,13 +661,13 @@ def test_spike_detection(tmp_path):
 )
 def test_finders_say_that_they_cannot_run_here(tmp_path):
     with pytest.raises(
-        MissingAttribute, match=r"BatchSizeFinder asks for `trainer\.\S+` of lightning 2\.6\.6"
+        MissingAttribute, match=r"BatchSizeFinder needs `trainer\.\S+` of lightning 2\.6\.6"
     ):
         run_here(tmp_path, cb.BatchSizeFinder())
     model = Net()
     model.lr = 0.1
     with pytest.raises(
-        MissingAttribute, match=r"LearningRateFinder asks for `trainer\.\S+` of lightning 2\.6\.6"
+        MissingAttribute, match=r"LearningRateFinder needs `trainer\.\S+` of lightning 2\.6\.6"
     ):
         run_here(tmp_path, cb.LearningRateFinder(), model=model)
 
@@ -694,7 +694,7 @@ def test_an_attribute_that_is_missing_names_callback_attribute_and_version(tmp_p
             trainer.tuner.run()
 
     with pytest.raises(
-        MissingAttribute, match=r"Curious asks for `trainer\.tuner` of lightning 2\.6\.6"
+        MissingAttribute, match=r"Curious needs `trainer\.tuner` of lightning 2\.6\.6"
     ):
         run_here(tmp_path, Curious())
 

@@ -363,7 +363,7 @@ def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path):
 
     with pytest.raises(
         MissingAttribute,
-        match=rf"Curious asks for `state\.deepspeed_engine` of transformers {transformers.__version__}",
+        match=rf"Curious needs `state\.deepspeed_engine` of transformers {transformers.__version__}",
     ):
         run_here(tmp_path, Curious())
 

@@ -211,10 +211,10 @@ def train_unequally(folder: Path, timeout: float) -> None:
 
 def restarted_on(folder: Path, rank: int) -> float | None:
     """Return the first start of the job, after one machine's torchrun has restarted its ranks."""
-    from hookline.dist import connect, started_before
+    from hookline.dist import connect, first_launch_time
 
     os.environ["TORCHELASTIC_RESTART_COUNT"] = "1" if os.environ["RANK"] == str(rank) else "0"
-    return started_before(connect())
+    return first_launch_time(connect())
 
 
 def talk(folder: Path, long: int = 0) -> dict[str, Any]:

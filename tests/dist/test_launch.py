@@ -7,7 +7,7 @@ import time
 import pytest
 import torch.distributed as dist
 
-from hookline.dist import World, choose_strategy, find_launch, started_before
+from hookline.dist import World, choose_strategy, find_launch, first_launch_time
 from hookline.dist.launch import first_host, torchrun_command
 from hookline.errors import HooklineError
 from tests.dist import jobs
@@ -127,8 +127,8 @@ def test_torchruns_store_remembers_the_first_start_also_on_a_machine_that_is_new
     }.items():
         monkeypatch.setenv(name, value)
     before = time.time()
-    assert started_before(World()) is None
+    assert first_launch_time(World()) is None
     after = time.time()
-    assert before <= started_before(World()) <= after
+    assert before <= first_launch_time(World()) <= after
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "another job that meets at the same place")
-    assert started_before(World()) is None
+    assert first_launch_time(World()) is None

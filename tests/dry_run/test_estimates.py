@@ -114,15 +114,15 @@ def test_memory_of_weights_gradients_and_optimizer_is_counted(tmp_path: Path) ->
     assert memory["gradients"] == 12 * 4
     assert memory["optimizer"] == 2 * 12 * 4 + 4  # two moments, and the number of steps
     assert memory["snapshot"] == 9
-    assert 0 < memory["peak"] < memory["there"]
+    assert 0 < memory["peak"] < memory["total"]
 
 
 def test_memory_that_is_nearly_used_up_is_a_warning() -> None:
-    assert estimates.check_memory({"peak": 90, "there": 100}, workers=0) == []
-    (finding,) = estimates.check_memory({"peak": 91, "there": 100}, workers=2)
+    assert estimates.check_memory({"peak": 90, "total": 100}, workers=0) == []
+    (finding,) = estimates.check_memory({"peak": 91, "total": 100}, workers=2)
     assert (finding.level, finding.where) == ("warning", "memory")
     assert "workers" in finding.advice
-    (finding,) = estimates.check_memory({"peak": 91, "there": 100}, workers=0)
+    (finding,) = estimates.check_memory({"peak": 91, "total": 100}, workers=0)
     assert "workers" not in finding.advice
 
 

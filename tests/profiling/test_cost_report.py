@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 from hookline.engine import BaseHook
 from hookline.errors import ConfigError
 from hookline.hooks import CheckpointHook, EMAHook, get_default_hooks
-from hookline.profiling.cost_report import FILE, as_text, cost_table, parse_percentage, readable
+from hookline.profiling.cost_report import (
+    COSTS_FILE,
+    cost_table,
+    format_seconds,
+    format_table,
+    parse_percentage,
+)
 from tests.clock import FakeClock, SlowLoader
 from tests.helpers import batches, make_runner
 
@@ -59,7 +65,7 @@ def test_the_costs_of_a_short_run_fit_on_six_lines(tmp_path, caplog, clock):
     lines = table.splitlines()
     assert len(lines) <= 6
     assert re.match(r"  validate: 2 times .* of the run; save: 2 times .* of the run", lines[1])
-    rows = json.loads((tmp_path / FILE).read_text())["hooks"]
+    rows = json.loads((tmp_path / COSTS_FILE).read_text())["hooks"]
     named = [line for line in lines if " at " in line]
     share = sum(row["share"] for row in rows[len(named) :])
     assert lines[-1] == f"  {len(rows) - len(named)} other hooks: {share:.1%} of the run"
@@ -72,7 +78,7 @@ def test_hooks_that_took_seconds_are_all_named(tmp_path):
         for number in range(5)
     ]
     small = {**rows[0], "seconds": 2.0, "share": 0.002}
-    text = as_text({**table, "hooks": [*rows, small]})
+    text = format_table({**table, "hooks": [*rows, small]})
     assert [f"Hook{number} at" in text for number in range(5)] == [True] * 5
     assert text.endswith("  1 other hook: 0.2% of the run")
 
@@ -80,7 +86,7 @@ def test_hooks_that_took_seconds_are_all_named(tmp_path):
 def test_the_file_holds_every_hook_and_site(tmp_path, clock):
     runner = make_runner(tmp_path, Slow(clock), CheckpointHook(), train_loader=batches(10))
     runner.train()
-    table = json.loads((tmp_path / FILE).read_text())
+    table = json.loads((tmp_path / COSTS_FILE).read_text())
     rows = {(row["hook"], row["site"]): row for row in table["hooks"]}
     assert rows["Slow", "after_epoch"]["timed_calls"] == 2
     assert rows["Slow", "after_epoch"]["seconds"] == pytest.approx(2 * 0.02)
@@ -90,7 +96,7 @@ def test_the_file_holds_every_hook_and_site(tmp_path, clock):
     assert table["iterations"] == 20
     assert sum(table["phases"].values()) == pytest.approx(table["seconds_per_iteration"])
     assert set(table["seams"]) == {"save"}
-    assert as_text(table)
+    assert format_table(table)
 
 
 def test_a_run_that_keeps_nothing_leaves_nothing(tmp_path):
@@ -140,4 +146,4 @@ def test_percent_and_number_mean_the_same(percent):
     "seconds, text", [(12.34, "12.3 s"), (0.00502, "5.02 ms"), (1.23e-5, "12.3 µs")]
 )
 def test_times_are_readable(seconds, text):
-    assert readable(seconds) == text
+    assert format_seconds(seconds) == text

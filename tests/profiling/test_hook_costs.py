@@ -32,8 +32,8 @@ class Follow:
         self.log: list[str] = []
         self.depth = 0
 
-    def between(self, runner):
-        self.log.append("between")
+    def before_iteration(self, runner):
+        self.log.append("before_iteration")
 
     def begin(self, kind, name):
         self.depth += 1
@@ -172,7 +172,7 @@ def test_a_watcher_sees_every_iteration_in_order_and_all_ends(tmp_path):
     runner = make_runner(tmp_path, Slow(FakeClock()), train_loader=batches(3), max_epochs=2)
     runner.sites.costs.add_observer(follow)
     runner.train()
-    assert follow.log.count("between") == 6
+    assert follow.log.count("before_iteration") == 6
     assert [entry for entry in follow.log if entry.startswith("iteration")] == [
         f"iteration {n}" for n in range(1, 7)
     ]

@@ -17,7 +17,7 @@ from hookline.checkpoint.manifest import read_ledger
 from hookline.checkpoint.names import temporary_name
 from hookline.cli.verify_resume import kill_and_compare
 from hookline.verify import Chain, ChainResult, run_chain
-from hookline.verify.chain import KillTime, has_saved, stops_in_save
+from hookline.verify.chain import KillTime, has_saved, pause_in_save
 from hookline.verify.trace import write_start
 from tests.clock import FakeClock
 from tests.waiting import POLL_S
@@ -115,10 +115,10 @@ def test_a_process_is_stopped_only_while_it_saves(tmp_path, clock):
     chain = Chain(1, span=1.0, clock=clock, sleep=lambda seconds: None)
     kill = KillTime(delay=0.0, is_early=False, delay_in_save=0.02)
     with subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"]) as process:
-        assert stops_in_save(process.pid, tmp_path, chain, kill)
+        assert pause_in_save(process.pid, tmp_path, chain, kill)
         process.send_signal(signal.SIGCONT)
         file.unlink()
-        assert not stops_in_save(process.pid, tmp_path, chain, kill)
+        assert not pause_in_save(process.pid, tmp_path, chain, kill)
         assert kill.delay_in_save == 0.01
         process.kill()
 

@@ -116,7 +116,7 @@ class RunState(State):  # type: ignore[misc]
         )
 
     def stop_training(self) -> None:
-        self._runner().request_stop(StopReason("asked to stop", self._hook.name))
+        self._runner().request_stop(StopReason("requested a stop", self._hook.name))
 
     def check(self, hook: Any) -> None:
         """Raise an error if an algorithm has replaced the model or the optimizer."""

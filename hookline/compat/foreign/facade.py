@@ -39,7 +39,7 @@ def missing_attribute(facade: Any, name: str) -> AttributeError:
         return AttributeError(name)
     callback = type(hook.callback).__name__
     return MissingAttribute(
-        f"{callback} asks for `{facade.stands_for}.{name}` of {hook.framework} {hook.version()}, "
+        f"{callback} needs `{facade.stands_for}.{name}` of {hook.framework} {hook.version()}, "
         "for which Hookline has no stand-in: the callback cannot run here, or not with these "
         "options (docs/foreign-callbacks.md)"
     )

@@ -44,7 +44,7 @@ class Model(Facade):
     def stop_training(self, wanted: bool) -> None:
         self._stop = wanted
         if wanted:
-            self._hook.runner.request_stop(StopReason("asked to stop", self._hook.name))
+            self._hook.runner.request_stop(StopReason("requested a stop", self._hook.name))
 
     @property
     def metrics(self) -> list[Any]:

@@ -312,7 +312,7 @@ class Trainer(Facade):
     @should_stop.setter
     def should_stop(self, wanted: bool) -> None:
         if wanted and not self.shared.should_stop:
-            self._runner.request_stop(StopReason("asked to stop", self._hook.name))
+            self._runner.request_stop(StopReason("requested a stop", self._hook.name))
         self.shared.should_stop = bool(wanted)
 
     @property

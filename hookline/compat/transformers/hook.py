@@ -202,7 +202,7 @@ class TransformersHook(ForeignHook):
     def _pass_requests_on(self, control: Any) -> None:
         runner = self.runner
         if control.should_training_stop:
-            runner.request_stop(StopReason("asked to stop", self.name))
+            runner.request_stop(StopReason("requested a stop", self.name))
         if control.should_evaluate:
             runner.request_validate()
         if control.should_save and runner.checkpointer.is_open:
