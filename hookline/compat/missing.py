@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dis
-import importlib
+import importlib.util
+import logging
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hookline.errors import suggest
 
-IMPORT_FROM = dis.opmap["IMPORT_FROM"]
+log = logging.getLogger("hookline")
 
 
 def not_covered(
@@ -19,7 +19,7 @@ def not_covered(
     instead: Mapping[str, str] | None = None,
     lazy: Mapping[str, str] | None = None,
 ) -> Callable[[str], Any]:
-    """Return a `__getattr__` for a module, whose errors suggest a name that exists.
+    """Return a `__getattr__` for a module that reports missing names, with a suggestion.
 
     Args:
         module: The name of the module.
@@ -35,16 +35,18 @@ def not_covered(
     def __getattr__(name: str) -> Any:
         if name in lazy:
             return getattr(importlib.import_module(lazy[name]), name)
-        if name.startswith("__"):
+        if name.startswith("__") or _is_submodule(module, name):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         hint = f"; {instead[name]}" if name in instead else suggest(name, public)
         text = f"{original}.{name} is not covered by Hookline's {module}{hint}"
-        # `from module import name` replaces the text of an AttributeError, so it gets an
-        # ImportError. `getattr` and `hasattr` need the AttributeError. No class can be both, and
-        # only the instruction of the caller distinguishes the two cases.
-        caller = sys._getframe(1)
-        if caller.f_lasti >= 0 and caller.f_code.co_code[caller.f_lasti] == IMPORT_FROM:
-            raise ImportError(text, name=module)
+        # Also logged: `from module import name` replaces the text of an AttributeError.
+        log.warning("%s", text)
         raise AttributeError(text)
 
     return __getattr__
+
+
+def _is_submodule(module: str, name: str) -> bool:
+    """Return whether a name is a submodule; `from module import name` imports it after this."""
+    is_package = hasattr(sys.modules[module], "__path__")
+    return is_package and importlib.util.find_spec(f"{module}.{name}") is not None

@@ -512,7 +512,8 @@ def test_a_resumed_training_has_the_same_metrics_as_one_in_one_go(tmp_path, monk
         ("hookline.compat.dl_framework.utils", "load_cfg", "did you mean 'load_config'"),
     ],
 )
-def test_a_name_that_is_not_covered_is_named_with_the_nearest_there_is(module, name, hint):
-    original = module.removeprefix("hookline.compat.")
-    with pytest.raises(ImportError, match=rf"{original}\.{name} is not covered.*{hint}"):
+def test_importing_a_name_that_is_not_covered_logs_the_nearest_one(module, name, hint, caplog):
+    with pytest.raises(ImportError):
         exec(f"from {module} import {name}")  # noqa: S102
+    assert f"{module.removeprefix('hookline.compat.')}.{name} " in caplog.text
+    assert hint in caplog.text

@@ -575,14 +575,16 @@ def test_attributes_that_a_hook_calls_its_own_do_not_mean_ours(tmp_path):
         ("hookline.compat.mmcv.engine", "single_gpu_tst", "did you mean 'single_gpu_test'"),
     ],
 )
-def test_a_name_that_is_not_covered_is_named_with_the_nearest_there_is(module, name, hint):
+def test_a_name_that_is_not_covered_gets_the_nearest_one(module, name, hint, caplog):
     import importlib
 
     original = module.removeprefix("hookline.compat.")
     with pytest.raises(AttributeError, match=rf"{original}\.{name} is not covered.*{hint}"):
         getattr(importlib.import_module(module), name)
-    with pytest.raises(ImportError, match=rf"{original}\.{name} is not covered.*{hint}"):
+    caplog.clear()
+    with pytest.raises(ImportError):
         exec(f"from {module} import {name}")  # noqa: S102
+    assert hint in caplog.text
 
 
 def test_a_runner_without_loops_raises(tmp_path):

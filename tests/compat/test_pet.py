@@ -150,13 +150,16 @@ def test_an_object_without_hook_methods_is_rejected():
     assert caught.value.value is rejected
 
 
-def test_names_that_are_not_covered_raise_with_a_suggestion():
-    with pytest.raises(
-        ImportError, match="pet.PeriodicWrite is not covered.*did you mean 'PeriodicWriter'"
-    ):
+def test_importing_a_name_that_is_not_covered_logs_a_suggestion(caplog):
+    with pytest.raises(ImportError):
         from hookline.compat.pet import PeriodicWrite  # noqa: F401
-    with pytest.raises(ImportError, match="make a list of IterationTimer"):
+    assert "did you mean 'PeriodicWriter'" in caplog.text
+    with pytest.raises(ImportError):
         from hookline.compat.pet.lib.utils.logger import build_train_hooks  # noqa: F401
+    assert "make a list of IterationTimer" in caplog.text
+
+
+def test_statistics_of_too_few_batches_raise():
     with pytest.raises(
         ValueError, match="meant to run for 5 iterations, but the data ended after 1"
     ):
