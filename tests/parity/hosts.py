@@ -16,7 +16,7 @@ from hookline.compat.mmcv.runner.hooks import OptimizerHook as MMCVOptimizerHook
 from hookline.compat.mmengine.evaluator import BaseMetric
 from hookline.compat.mmengine.optim import OptimWrapper
 from hookline.compat.mmengine.runner import Runner as MMEngineRunner
-from hookline.compat.mmengine.runner.hosting import DEFAULT_HOOKS
+from hookline.compat.mmengine.runner.hook_methods import DEFAULT_HOOKS
 from hookline.engine import BaseRunner
 from hookline.hooks import CheckpointHook, EvalHook, OptimizerHook
 from hookline.metrics import build_metrics

@@ -23,7 +23,7 @@ AFTER_LOSS = (Event.AFTER_LOSS, Event.BEFORE_BACKWARD)
 class ComposerHook(ForeignHook):
     """Drives a callback or an algorithm with a real State and Logger that all of them share.
 
-    A batch of Composer's is an optimizer step, so BATCH_END comes at `after_optimizer_step`, where
+    A batch in Composer is an optimizer step, so BATCH_END comes at `after_optimizer_step`, where
     the gradients still exist. An algorithm that changes the model does so when the run begins,
     before other hooks see it. If an algorithm changes the targets between the forward pass and the
     loss, the loss is recomputed.

@@ -31,7 +31,7 @@ DATA = ("_dataloader", "_dataloader_label", "_dataloader_len")  # set by State.s
 class RunState(State):  # type: ignore[misc]
     """A real State, whose timestamps are read from the run when they are needed.
 
-    A batch of Composer's is an optimizer step.
+    A batch in Composer is an optimizer step.
     """
 
     stands_for = "state"

@@ -24,7 +24,7 @@ class RunningLoss:
         self.reset()
 
     @property
-    def started(self) -> bool:
+    def has_losses(self) -> bool:
         """Whether there is at least one loss."""
         return bool(self._samples or self._pending)
 

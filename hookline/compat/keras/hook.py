@@ -129,7 +129,7 @@ class KerasHook(ForeignHook):
 
     def state_dict(self) -> dict[str, Any]:
         attributes = self._changed.collect()
-        if not attributes and not self._loss.started:
+        if not attributes and not self._loss.has_losses:
             return {}
         return {"attributes": attributes, "loss": self._loss.state()}
 

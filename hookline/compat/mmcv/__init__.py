@@ -4,7 +4,7 @@ MMCV's image operations and layers are not covered.
 """
 
 from hookline.compat.missing import not_covered
-from hookline.compat.mmcv.runner.saving import MMCV_VERSION as __version__
+from hookline.compat.mmcv.runner.checkpointer import MMCV_VERSION as __version__
 from hookline.compat.mmcv.utils import (
     Registry,
     build_from_cfg,

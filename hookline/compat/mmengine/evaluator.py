@@ -105,7 +105,9 @@ class Evaluator:
     def __init__(self, metrics: Any) -> None:
         self._dataset_meta: dict[str, Any] | None = None
         self.metrics: list[BaseMetric] = []
-        for metric in metrics if isinstance(metrics, Sequence) else [metrics]:
+        if not isinstance(metrics, Sequence):
+            metrics = [metrics]
+        for metric in metrics:
             self.metrics.append(METRICS.build(metric) if isinstance(metric, dict) else metric)
 
     @property

@@ -151,7 +151,7 @@ class TransformersHook(ForeignHook):
 
     def after_train(self, runner: BaseRunner) -> None:
         self._update_progress(runner)
-        if self._reads_logs and self._losses.started:
+        if self._reads_logs and self._losses.has_losses:
             self._log(runner)
         self._call(self.callback.on_train_end)
 
@@ -223,7 +223,7 @@ class TransformersHook(ForeignHook):
 
     def _log(self, runner: BaseRunner) -> None:
         """Call `on_log` with the mean loss since the last call."""
-        if not self._losses.started:
+        if not self._losses.has_losses:
             return
         logs: dict[str, Any] = {"loss": self._losses.compute()}
         if isinstance(runner.optimizer, torch.optim.Optimizer):

@@ -12,22 +12,21 @@ import torch
 from hookline import engine
 from hookline.arguments import set_arguments
 from hookline.checkpoint.parts import restore_hooks, select_rank_state
-from hookline.compat.mmcv.parallel import is_module_wrapper
+from hookline.compat.mmcv.parallel import unwrap
 from hookline.compat.mmcv.runner.checkpoint import (
     _load_checkpoint,
+    find_weights,
     load_checkpoint,
     load_state_dict,
-    revised,
-    weights_of,
 )
+from hookline.compat.mmcv.runner.checkpointer import ENGINE_META, MMCVCheckpointer
 from hookline.compat.mmcv.runner.dist_utils import get_dist_info
 from hookline.compat.mmcv.runner.hooks.hook import Hook
 from hookline.compat.mmcv.runner.log_buffer import LogBuffer
-from hookline.compat.mmcv.runner.registering import Registering
-from hookline.compat.mmcv.runner.saving import ENGINE_META, Saving
+from hookline.compat.mmcv.runner.registration import HookRegistration
 from hookline.compat.mmcv.runner.utils import get_host_info, get_time_str
 from hookline.compat.mmcv.utils.logging import get_logger
-from hookline.compat.mmcv.utils.misc import is_list_of, mkdir_or_exist
+from hookline.compat.openmmlab import is_list_of, mkdir_or_exist, rename_weights
 from hookline.compat.work_dir import WorkDir
 from hookline.engine.loop import Loop
 from hookline.engine.session import RunSession
@@ -59,7 +58,7 @@ class MMCVLoop(Loop):
         self._runner.call_site(site)
 
 
-class BaseRunner(Registering, engine.BaseRunner):
+class BaseRunner(HookRegistration, engine.BaseRunner):
     """A runner of a model with `train_step(data, optimizer)` and `val_step`.
 
     Subclasses have `train`, `val` and `run`. Hooks written for MMCV and those of Hookline can be
@@ -72,6 +71,7 @@ class BaseRunner(Registering, engine.BaseRunner):
 
     # Sites that only Hookline's hooks know, or that MMCV's runner of this kind does not call.
     engine_only_sites: ClassVar[frozenset[str]] = frozenset()
+    checkpointer: MMCVCheckpointer
     is_one_epoch: ClassVar[bool] = False  # whether the run ends together with its only epoch
 
     _iter = _alias("iter")
@@ -107,21 +107,22 @@ class BaseRunner(Registering, engine.BaseRunner):
         self.batch_processor = batch_processor
         self.meta = meta
         self.logger = logger if logger is not None else get_logger("mmcv")
-        self.work_dir = None if work_dir is None else WorkDir(osp.abspath(work_dir))  # type: ignore[assignment]
+        self.work_dir: Any = None
         if work_dir is not None:
+            self.work_dir = WorkDir(osp.abspath(work_dir))
             mkdir_or_exist(self.work_dir)
-        self._model_name = type(model.module if hasattr(model, "module") else model).__name__
+        self._model_name = type(getattr(model, "module", model)).__name__
         self._rank, self._world_size = get_dist_info()
         self.timestamp = get_time_str()
         self.mode: str | None = None
         self.data_loader: Any = None
         self.log_buffer = LogBuffer()
-        self.checkpointer = self.saving = Saving(self)
+        self.checkpointer = MMCVCheckpointer(self)
         self.site = ""
         self.flow = [0, 0]
         self._last_index: int | None = None  # of the batch that was processed last
         self._resumed_hooks: dict[str, Any] = {}  # the checkpoint that the run resumes from
-        self._left_over: dict[str, Any] = {}  # its weights that the model has no place for yet
+        self._left_over: dict[str, Any] = {}  # its weights that the model does not have yet
         self._continue_at: dict[str, Any] = {}  # its position in the data
 
     @property
@@ -151,12 +152,13 @@ class BaseRunner(Registering, engine.BaseRunner):
 
     def run_iter(self, data_batch: Any, train_mode: bool, **kwargs: Any) -> None:
         """Run one step of the model; `runner.outputs` is its result."""
+        model: Any = self.model
         if self.batch_processor is not None:
-            outputs = self.batch_processor(self.model, data_batch, train_mode=train_mode, **kwargs)
+            outputs = self.batch_processor(model, data_batch, train_mode=train_mode, **kwargs)
         elif train_mode:
-            outputs = self.model.train_step(data_batch, self.optimizer, **kwargs)  # type: ignore[operator]
+            outputs = model.train_step(data_batch, self.optimizer, **kwargs)
         else:
-            outputs = self.model.val_step(data_batch, self.optimizer, **kwargs)  # type: ignore[operator]
+            outputs = model.val_step(data_batch, self.optimizer, **kwargs)
         self.take_outputs(outputs)
         if train_mode:
             self.call_hook("after_forward")
@@ -165,14 +167,15 @@ class BaseRunner(Registering, engine.BaseRunner):
         """Keep the result of a step, and its `log_vars` for the loggers."""
         if not isinstance(outputs, dict):
             raise TypeError(
-                '"batch_processor()" or "model.train_step()" and "model.val_step()" must return a dict'
+                '"batch_processor()" or "model.train_step()"'
+                ' and "model.val_step()" must return a dict'
             )
         if "log_vars" in outputs:
             self.log_buffer.update(outputs["log_vars"], outputs["num_samples"])
         self.outputs = outputs
 
     def call_hook(self, fn_name: str, **values: Any) -> None:  # type: ignore[override]
-        """Call the method of a name of all hooks: a site, or any other that all of them have."""
+        """Call a method of all hooks: a site, or any other that all of them have."""
         if fn_name not in self.sites.hooks:
             for hook in self.hooks:
                 getattr(hook, fn_name)(self)
@@ -185,12 +188,12 @@ class BaseRunner(Registering, engine.BaseRunner):
         self._call_hooks(site, without_mmcv=site in self.engine_only_sites)
 
     def current_lr(self) -> Any:
-        """Return the learning rates of all parameter groups, by name if there are several optimizers."""
-        return self._of_groups(lambda group: group["lr"])
+        """Return the learning rates of all parameter groups, by name for several optimizers."""
+        return self._map_groups(lambda group: group["lr"])
 
     def current_momentum(self) -> Any:
         """Return the momentum or first beta of all parameter groups; 0 if there is neither."""
-        return self._of_groups(lambda group: momentum_of(group) or 0)
+        return self._map_groups(lambda group: momentum_of(group) or 0)
 
     def load_checkpoint(
         self,
@@ -229,8 +232,8 @@ class BaseRunner(Registering, engine.BaseRunner):
         self.meta = {**own, **loaded, "hook_msgs": messages}
         if "optimizer" in content and resume_optimizer:
             _load_optimizers(self.optimizer, content["optimizer"])
-        weights = revised(weights_of(content))
-        known = _unwrapped(self.model).state_dict()
+        weights = rename_weights(find_weights(content))
+        known = unwrap(self.model).state_dict()
         self._left_over = {key: value for key, value in weights.items() if key not in known}
         fitting = {key: value for key, value in weights.items() if key in known}
         load_state_dict(self.model, fitting, logger=self.logger)
@@ -242,7 +245,7 @@ class BaseRunner(Registering, engine.BaseRunner):
         self.flow = list(self._continue_at.get("flow", [0, 0]))
         self.logger.info("resumed epoch %d, iter %d", self.epoch, self.iter)
 
-    def place(self) -> dict[str, Any]:
+    def data_state(self) -> dict[str, Any]:
         """Return the position in the workflow and the data, for a checkpoint."""
         return {"flow": list(self.flow)}
 
@@ -267,7 +270,7 @@ class BaseRunner(Registering, engine.BaseRunner):
                 loop()
                 self._end_run()
         finally:
-            self.saving.close()
+            self.checkpointer.close()
 
     def _check_workflow(self, data_loaders: list[Any], workflow: Workflow) -> None:
         assert isinstance(data_loaders, list), (
@@ -305,7 +308,7 @@ class BaseRunner(Registering, engine.BaseRunner):
     def _entries(
         self, workflow: Workflow, should_continue: Callable[[], bool]
     ) -> Iterator[tuple[int, str]]:
-        """Yield the index and mode of what runs next. There is a seam after each."""
+        """Yield the index and mode of each entry of the workflow. A seam follows each of them."""
         first, done = self.flow if self.flow[0] < len(workflow) else (0, 0)
         while should_continue() and self.stop_reason is None:
             for index, (mode, times) in list(enumerate(workflow))[first:]:
@@ -362,8 +365,8 @@ class BaseRunner(Registering, engine.BaseRunner):
                 self.inner_iter = inner_iter
 
     def _take_left_over(self) -> None:
-        """Load weights for which a hook has made place since the resume, such as averages."""
-        model = _unwrapped(self.model)
+        """Load weights that a hook has added to the model since the resume, such as averages."""
+        model = unwrap(self.model)
         left_over, self._left_over = self._left_over, {}
         fitting = {key: value for key, value in left_over.items() if key in model.state_dict()}
         model.load_state_dict(fitting, strict=False)
@@ -373,7 +376,7 @@ class BaseRunner(Registering, engine.BaseRunner):
                 "the checkpoint has weights that the model does not have: %s", ", ".join(unused)
             )
 
-    def _of_groups(self, function: Callable[[dict[str, Any]], Any]) -> Any:
+    def _map_groups(self, function: Callable[[dict[str, Any]], Any]) -> Any:
         if self.optimizer is None:
             raise RuntimeError("lr is not applicable because optimizer does not exist.")
         if isinstance(self.optimizer, Mapping):
@@ -382,10 +385,6 @@ class BaseRunner(Registering, engine.BaseRunner):
                 for name, optimizer in self.optimizer.items()
             }
         return [function(group) for group in self.optimizer.param_groups]
-
-
-def _unwrapped(model: Any) -> torch.nn.Module:
-    return model.module if is_module_wrapper(model) else model  # type: ignore[no-any-return]
 
 
 def _load_optimizers(optimizer: Any, state: Any) -> None:
@@ -404,10 +403,12 @@ def _check(model: Any, batch_processor: Any, optimizer: Any, logger: Any, meta: 
             f"{type(model).__name__} has no train_step(data, optimizer); add one, or pass a "
             "batch_processor"
         )
-    for each in optimizer.values() if isinstance(optimizer, dict) else [optimizer]:
+    optimizers = optimizer.values() if isinstance(optimizer, dict) else [optimizer]
+    for each in optimizers:
         if each is not None and not isinstance(each, torch.optim.Optimizer):
             raise TypeError(
-                f"optimizer must be a torch.optim.Optimizer object or dict or None, but got {type(each)}"
+                "optimizer must be a torch.optim.Optimizer object or dict or None, "
+                f"but got {type(each)}"
             )
     if logger is not None and not isinstance(logger, logging.Logger):
         raise TypeError(f"logger must be a logging.Logger object, but got {type(logger)}")

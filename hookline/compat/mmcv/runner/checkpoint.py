@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,9 +13,8 @@ import torch
 from hookline import checkpoint as store
 from hookline.compat import unpickle
 from hookline.compat.mmcv.parallel import unwrap
-from hookline.compat.mmcv.runner.saving import MMCV_VERSION
-
-MODULE_PREFIX = ((r"^module\.", ""),)
+from hookline.compat.mmcv.runner.checkpointer import MMCV_VERSION
+from hookline.compat.openmmlab import MODULE_PREFIX, match_weights, rename_weights
 
 
 def load_checkpoint(
@@ -38,7 +36,8 @@ def load_checkpoint(
         revise_keys: Pairs of a pattern and its replacement in the names of the weights.
     """
     content = _load_checkpoint(filename, map_location, logger)
-    load_state_dict(model, revised(weights_of(content), revise_keys), strict, logger)
+    weights = rename_weights(find_weights(content), revise_keys)
+    load_state_dict(model, weights, strict, logger)
     return content
 
 
@@ -50,8 +49,7 @@ def load_state_dict(
 ) -> None:
     """Load the weights that fit. The others are an error if `strict`, otherwise a warning."""
     module = unwrap(module)
-    model_weights = module.state_dict()
-    fitting, problems = _match_weights(model_weights, state_dict)
+    fitting, problems = match_weights(module.state_dict(), state_dict)
     if problems and strict:
         raise RuntimeError("\n".join(problems))
     if problems:
@@ -59,31 +57,6 @@ def load_state_dict(
             "The model and loaded state dict do not match exactly\n%s", "\n".join(problems)
         )
     module.load_state_dict(fitting, strict=False)
-
-
-def _match_weights(
-    model_weights: Mapping[str, Any], loaded: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the loaded weights that fit the model, and descriptions of all differences."""
-    unexpected = [key for key in loaded if key not in model_weights]
-    missing = []
-    fitting = {}
-    mismatches = []
-    for key, value in model_weights.items():
-        if key not in loaded:
-            if "num_batches_tracked" not in key:
-                missing.append(key)
-        elif value.shape == loaded[key].shape:
-            fitting[key] = loaded[key]
-        else:
-            shapes = f"{tuple(loaded[key].shape)} in the file, {tuple(value.shape)} in the model"
-            mismatches.append(f"size mismatch for {key}: {shapes}")
-    problems = []
-    if unexpected:
-        problems.append(f"unexpected key in source state_dict: {', '.join(unexpected)}")
-    if missing:
-        problems.append(f"missing keys in source state_dict: {', '.join(missing)}")
-    return fitting, problems + mismatches
 
 
 def save_checkpoint(
@@ -127,19 +100,9 @@ def weights_to_cpu(state_dict: Mapping[str, Any]) -> dict[str, Any]:
     return weights
 
 
-def weights_of(content: Mapping[str, Any]) -> Mapping[str, Any]:
+def find_weights(content: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the weights of a checkpoint, which may consist of nothing else."""
     return content.get("state_dict", content)  # type: ignore[no-any-return]
-
-
-def revised(
-    weights: Mapping[str, Any], revise_keys: Iterable[tuple[str, str]] = MODULE_PREFIX
-) -> dict[str, Any]:
-    """Return the weights with each pattern replaced in their names."""
-    result = dict(weights)
-    for pattern, replacement in revise_keys:
-        result = {re.sub(pattern, replacement, key): value for key, value in result.items()}
-    return result
 
 
 def _load_checkpoint(

@@ -8,18 +8,18 @@ import torch
 
 from hookline.compat.mmcv.runner.base_runner import BaseRunner, Workflow
 from hookline.compat.mmcv.runner.builder import RUNNERS
-from hookline.compat.mmcv.runner.position import Epoch
-from hookline.compat.mmcv.runner.saving import LATEST
+from hookline.compat.mmcv.runner.checkpointer import LATEST
+from hookline.compat.mmcv.runner.position import ResumableEpoch
 
 
 @RUNNERS.register_module()
 class EpochBasedRunner(BaseRunner):
-    """Runs a workflow such as `[('train', 2), ('val', 1)]` until `max_epochs` epochs are trained."""
+    """Runs a workflow such as `[('train', 2), ('val', 1)]` until `max_epochs` are trained."""
 
-    # MMCV's hooks have these called at the begin and end of train and val epochs alike.
+    # In MMCV, these are called around train and val epochs alike.
     engine_only_sites = frozenset({"before_epoch", "after_epoch"})
 
-    _current: Epoch | None = None
+    _current: ResumableEpoch | None = None
 
     def train(self, data_loader: Any, **kwargs: Any) -> None:  # type: ignore[override]
         length = len(data_loader)
@@ -87,25 +87,28 @@ class EpochBasedRunner(BaseRunner):
         names = [filename_tmpl.format(self.epoch + 1)]
         if create_symlink:
             names.append(LATEST)
-        self.saving.now(out_dir, names, save_optimizer, meta or {})
+        self.checkpointer.save_now(out_dir, names, save_optimizer, meta or {})
 
-    def place(self) -> dict[str, Any]:
-        place = super().place()
+    def data_state(self) -> dict[str, Any]:
+        state = super().data_state()
         if self._current is not None:
-            place["epoch"] = self._current.place(self.inner_iter)
-        return place
+            state["epoch"] = self._current.state_after(self.inner_iter)
+        return state
 
     def _loop(self, data_loaders: list[Any], workflow: Workflow, kwargs: dict[str, Any]) -> None:
         if "epoch" not in self._continue_at:
             self._finish_resume()
-        for index, mode in self._entries(workflow, lambda: self.epoch < self.max_epochs):  # type: ignore[operator]
+        for index, mode in self._entries(workflow, self._has_epochs_left):
             getattr(self, mode)(data_loaders[index], **kwargs)
 
-    def _begin_epoch(self, data_loader: Any) -> Epoch:
+    def _has_epochs_left(self) -> bool:
+        return self.epoch < (self.max_epochs or 0)
+
+    def _begin_epoch(self, data_loader: Any) -> ResumableEpoch:
         """Call the sites before an epoch, and return the batches that it still has."""
 
         def open_data() -> None:
-            self._current = Epoch(data_loader, self._continue_at.get("epoch"))
+            self._current = ResumableEpoch(data_loader, self._continue_at.get("epoch"))
 
         self.loop.begin_epoch(open_data)
         self._continue_at = {}

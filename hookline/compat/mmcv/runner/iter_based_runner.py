@@ -8,21 +8,21 @@ import torch
 
 from hookline.compat.mmcv.runner.base_runner import BaseRunner, Workflow
 from hookline.compat.mmcv.runner.builder import RUNNERS
+from hookline.compat.mmcv.runner.checkpointer import LATEST
 from hookline.compat.mmcv.runner.hooks.iter_timer import IterTimerHook
-from hookline.compat.mmcv.runner.position import Epoch
-from hookline.compat.mmcv.runner.saving import LATEST
+from hookline.compat.mmcv.runner.position import ResumableEpoch
 from hookline.signature import parameters
 
 
 class IterLoader:
     """A loader that starts over at its end; `epoch` counts how often."""
 
-    def __init__(self, dataloader: Any, place: dict[str, Any] | None = None) -> None:
+    def __init__(self, dataloader: Any, state: dict[str, Any] | None = None) -> None:
         self._dataloader = dataloader
-        self._epoch = 0 if place is None else int(place["epoch"])
+        self._epoch = 0 if state is None else int(state["epoch"])
         if self._epoch:
             self._set_sampler_epoch()
-        self.iter_loader = Epoch(dataloader, place)
+        self.iter_loader = ResumableEpoch(dataloader, state)
 
     @property
     def epoch(self) -> int:
@@ -34,7 +34,7 @@ class IterLoader:
         except StopIteration:
             self._epoch += 1
             self._set_sampler_epoch()
-            self.iter_loader = Epoch(self._dataloader)
+            self.iter_loader = ResumableEpoch(self._dataloader)
             return next(self.iter_loader)
 
     def __len__(self) -> int:
@@ -45,8 +45,9 @@ class IterLoader:
             raise AttributeError(name)
         return getattr(self._dataloader, name)
 
-    def place(self) -> dict[str, Any]:
-        return {"epoch": self._epoch, **self.iter_loader.place(self.iter_loader.position)}
+    def state(self) -> dict[str, Any]:
+        """Return the epoch and the position in it, for a checkpoint."""
+        return {"epoch": self._epoch, **self.iter_loader.state_after(self.iter_loader.position)}
 
     def _set_sampler_epoch(self) -> None:
         sampler: Any = getattr(self._dataloader, "sampler", None)
@@ -120,7 +121,7 @@ class IterBasedRunner(BaseRunner):
         names = [filename_tmpl.format(self.iter + 1)]
         if create_symlink:
             names.append(LATEST)
-        self.saving.now(out_dir, names, save_optimizer, meta or {})
+        self.checkpointer.save_now(out_dir, names, save_optimizer, meta or {})
 
     def register_training_hooks(
         self,
@@ -134,36 +135,42 @@ class IterBasedRunner(BaseRunner):
     ) -> None:
         """Register the default hooks, which count iterations unless configured otherwise."""
         if isinstance(log_config, dict):
-            hooks = [
-                {"by_epoch": False, **info} if isinstance(info, dict) else info
-                for info in log_config["hooks"]
-            ]
+            hooks = [_by_iteration(hook) for hook in log_config["hooks"]]
             log_config = {**log_config, "hooks": hooks}
         super().register_training_hooks(
-            _by_iteration(lr_config), optimizer_config, _by_iteration(checkpoint_config), log_config, _by_iteration(momentum_config),
-            timer_config or IterTimerHook(), custom_hooks_config,
-        )  # fmt: skip
+            _by_iteration(lr_config),
+            optimizer_config,
+            _by_iteration(checkpoint_config),
+            log_config,
+            _by_iteration(momentum_config),
+            timer_config or IterTimerHook(),
+            custom_hooks_config,
+        )
 
-    def place(self) -> dict[str, Any]:
-        return {**super().place(), "loaders": [loader.place() for loader in self._loaders]}
+    def data_state(self) -> dict[str, Any]:
+        return {**super().data_state(), "loaders": [loader.state() for loader in self._loaders]}
 
     def _loop(self, data_loaders: list[Any], workflow: Workflow, kwargs: dict[str, Any]) -> None:
-        places = self._continue_at.get("loaders", [])
-        if len(places) != len(data_loaders):
-            places = [None] * len(data_loaders)
-        pairs = zip(data_loaders, places, strict=True)
-        self._loaders = [IterLoader(loader, place) for loader, place in pairs]
+        states = self._continue_at.get("loaders", [])
+        if len(states) != len(data_loaders):
+            states = [None] * len(data_loaders)
+        pairs = zip(data_loaders, states, strict=True)
+        self._loaders = [IterLoader(loader, state) for loader, state in pairs]
         self.data_loader = self._loaders[0]
         self.inner_iter = self.iter
         self.loop.begin_epoch()
         self._finish_resume()
-        for index, mode in self._entries(workflow, lambda: self.iter < self.max_iters):  # type: ignore[operator]
+        for index, mode in self._entries(workflow, self._has_iterations_left):
             self.inner_iter = self.flow[1]
             getattr(self, mode)(self._loaders[index], **kwargs)
         if self.stop_reason is None:
             self.loop.end_train_epoch()
             self.loop.end_whole_epoch()
 
+    def _has_iterations_left(self) -> bool:
+        return self.iter < (self.max_iters or 0)
+
 
 def _by_iteration(config: Any) -> Any:
+    """Let a config count iterations unless it is configured otherwise."""
     return {"by_epoch": False, **config} if isinstance(config, dict) else config

@@ -8,29 +8,29 @@ from typing import Any
 from hookline.rng import restore_rng, rng_state
 
 
-class Epoch(Iterator[Any]):
-    """One pass over a loader, from its beginning or from the place of an interruption.
+class ResumableEpoch(Iterator[Any]):
+    """One pass over a loader, from its beginning or from a saved position.
 
     A loader of torch draws the seed of its workers when the pass begins, and the order with the
-    first batch. The state of the random numbers at both times is therefore part of the place. The
-    batches before the place are read again and skipped.
+    first batch. The state of the random numbers at both times is therefore saved too. The batches
+    before the position are read again and skipped.
 
     Args:
         loader: The loader.
-        place: The result of `place`, or None for the beginning.
+        state: The result of `state_after`, or None for the beginning.
     """
 
-    def __init__(self, loader: Any, place: dict[str, Any] | None = None) -> None:
-        rng_at_begin, rng_at_first = (None, None) if place is None else place["rng"]
+    def __init__(self, loader: Any, state: dict[str, Any] | None = None) -> None:
+        rng_at_begin, rng_at_first = (None, None) if state is None else state["rng"]
         if rng_at_begin is not None:
             restore_rng(rng_at_begin)
         self._rng_at_begin = rng_state()
         self._rng_at_first: dict[str, Any] | None = None
         self._batches = iter(loader)
         self.position = 0
-        if place is not None and rng_at_first is not None:
+        if state is not None and rng_at_first is not None:
             restore_rng(rng_at_first)
-            for _ in range(place["position"]):
+            for _ in range(state["position"]):
                 next(self, None)
 
     def __next__(self) -> Any:
@@ -40,6 +40,6 @@ class Epoch(Iterator[Any]):
         self.position += 1
         return batch
 
-    def place(self, position: int) -> dict[str, Any]:
-        """Return the place after a number of batches, for a checkpoint."""
+    def state_after(self, position: int) -> dict[str, Any]:
+        """Return the state after a number of batches, for a checkpoint."""
         return {"position": position, "rng": [self._rng_at_begin, self._rng_at_first]}

@@ -4,7 +4,8 @@ from typing import Any
 
 from hookline.compat.missing import not_covered
 from hookline.compat.mmcv.utils.logging import get_logger, print_log
-from hookline.compat.mmcv.utils.misc import (
+from hookline.compat.mmcv.utils.registry import Registry, build_from_cfg
+from hookline.compat.openmmlab import (
     is_list_of,
     is_seq_of,
     is_str,
@@ -12,7 +13,6 @@ from hookline.compat.mmcv.utils.misc import (
     mkdir_or_exist,
     scandir,
 )
-from hookline.compat.mmcv.utils.registry import Registry, build_from_cfg
 
 __all__ = [
     "Registry",

@@ -166,12 +166,9 @@ class Hook(BaseHook):
         """Methods named like stages that are not stages; only a custom loop calls them."""
         names = []
         for name in dir(type(self)):
-            is_named_like_stage = name.startswith(("before_", "after_"))
-            if (
-                is_named_like_stage
-                and name not in SITE_NAMES
-                and callable(getattr(type(self), name))
-            ):
+            if name in SITE_NAMES or not name.startswith(("before_", "after_")):
+                continue
+            if callable(getattr(type(self), name)):
                 names.append(name)
         return tuple(names)
 

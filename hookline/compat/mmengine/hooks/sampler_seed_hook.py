@@ -6,6 +6,7 @@ from typing import Any
 
 from hookline.compat.mmengine.hooks.hook import Hook
 from hookline.compat.mmengine.registry import HOOKS
+from hookline.compat.openmmlab import set_sampler_epoch
 
 
 @HOOKS.register_module()
@@ -15,10 +16,4 @@ class DistSamplerSeedHook(Hook):
     priority = "NORMAL"
 
     def before_train_epoch(self, runner: Any) -> None:
-        loader = runner.train_loop.dataloader
-        batch_sampler = getattr(loader, "batch_sampler", None)
-        for owner in (loader, batch_sampler):
-            sampler: Any = getattr(owner, "sampler", None)
-            if hasattr(sampler, "set_epoch"):
-                sampler.set_epoch(runner.epoch)
-                return
+        set_sampler_epoch(runner.train_loop.dataloader, runner.epoch)

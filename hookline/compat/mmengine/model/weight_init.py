@@ -151,11 +151,11 @@ def _load(
     from hookline.compat.mmengine.runner.checkpoint import (
         load_checkpoint_with_prefix,
         load_state_dict,
-        weights_of,
+        load_weights,
     )
 
     if prefix is None:
-        weights = weights_of(checkpoint)
+        weights = load_weights(checkpoint)
     else:
         weights = load_checkpoint_with_prefix(prefix, checkpoint)
     load_state_dict(module, weights, strict=False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os.path as osp
-import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +16,7 @@ from hookline.checkpoint import CheckpointError, CheckpointStore, write_checkpoi
 from hookline.compat import unpickle
 from hookline.compat.mmengine.logging import print_log
 from hookline.compat.mmengine.utils import apply_to
-
-REVISE: Sequence[tuple[str, str]] = ((r"^module\.", ""),)
+from hookline.compat.openmmlab import MODULE_PREFIX, match_weights, rename_weights
 
 
 def _load_checkpoint(
@@ -46,7 +44,7 @@ def load_checkpoint(
     map_location: Any = None,
     strict: bool = False,
     logger: Any = None,
-    revise_keys: Sequence[tuple[str, str]] = REVISE,
+    revise_keys: Sequence[tuple[str, str]] = MODULE_PREFIX,
 ) -> dict[str, Any]:
     """Load the weights of a checkpoint into a model, and return the whole checkpoint."""
     checkpoint = _load_checkpoint(filename, map_location)
@@ -58,11 +56,9 @@ def _load_checkpoint_to_model(
     checkpoint: dict[str, Any],
     strict: bool = False,
     logger: Any = None,
-    revise_keys: Sequence[tuple[str, str]] = REVISE,
+    revise_keys: Sequence[tuple[str, str]] = MODULE_PREFIX,
 ) -> dict[str, Any]:
-    weights = checkpoint.get("state_dict", checkpoint)
-    for pattern, replacement in revise_keys:
-        weights = {re.sub(pattern, replacement, key): value for key, value in weights.items()}
+    weights = rename_weights(checkpoint.get("state_dict", checkpoint), revise_keys)
     load_state_dict(model, weights, strict, logger)
     return checkpoint
 
@@ -71,28 +67,8 @@ def load_state_dict(
     module: nn.Module, state_dict: Mapping[str, Any], strict: bool = False, logger: Any = None
 ) -> None:
     """Load the weights that fit. The others are an error if `strict`, otherwise a warning."""
-    model_weights = module.state_dict()
-    fitting = {}
-    problems = []
-    for key, value in state_dict.items():
-        if key not in model_weights:
-            continue
-        shape = model_weights[key].shape
-        if value.shape == shape:
-            fitting[key] = value
-        else:
-            shapes = f"{tuple(value.shape)} in the file, {tuple(shape)} in the model"
-            problems.append(f"size mismatch for {key}: {shapes}")
+    fitting, problems = match_weights(module.state_dict(), state_dict)
     module.load_state_dict(fitting, strict=False)
-    unexpected = [key for key in state_dict if key not in model_weights]
-    if unexpected:
-        problems.append(f"unexpected key in source state_dict: {', '.join(unexpected)}")
-    missing = []
-    for key in model_weights:
-        if key not in state_dict and "num_batches_tracked" not in key:
-            missing.append(key)
-    if missing:
-        problems.append(f"missing keys in source state_dict: {', '.join(missing)}")
     if not problems:
         return
     text = "\n".join(["The model and loaded state dict do not match exactly", *problems])
@@ -101,7 +77,7 @@ def load_state_dict(
     print_log(text, logger or "current", logging.WARNING)
 
 
-def weights_of(filename: str | Path) -> dict[str, Any]:
+def load_weights(filename: str | Path) -> dict[str, Any]:
     """Return the weights in a checkpoint file."""
     checkpoint = _load_checkpoint(filename)
     weights: dict[str, Any] = checkpoint.get("state_dict", checkpoint)
@@ -112,7 +88,7 @@ def load_checkpoint_with_prefix(prefix: str, filename: str | Path) -> dict[str, 
     """Return the weights whose names begin with a prefix, without the prefix."""
     prefix = prefix if prefix.endswith(".") else f"{prefix}."
     part = {}
-    for key, value in weights_of(filename).items():
+    for key, value in load_weights(filename).items():
         if key.startswith(prefix):
             part[key.removeprefix(prefix)] = value
     if not part:

@@ -17,6 +17,7 @@ from hookline.compat.mmengine.registry import LOOPS
 from hookline.compat.mmengine.runner.base_loop import BaseLoop
 from hookline.compat.mmengine.runner.evaluation_loops import TestLoop, ValLoop, set_dataset_meta
 from hookline.compat.mmengine.runner.utils import calc_dynamic_intervals
+from hookline.compat.openmmlab import set_sampler_epoch
 from hookline.rng import restore_rng, rng_state
 
 
@@ -58,8 +59,13 @@ class _TrainLoop(BaseLoop):
         """Return whether a validation follows so many finished epochs or iterations."""
         if self.runner.val_loop is None or done == self.validated_at:
             return False
-        interval = self.dynamic_intervals[bisect.bisect(self.dynamic_milestones, done + 1) - 1]
+        interval = self._val_interval_after(done)
         return done >= self.val_begin and (done % interval == 0 or done == end)
+
+    def _val_interval_after(self, done: int) -> int:
+        """Return the interval of validations after so many finished epochs or iterations."""
+        period = bisect.bisect(self.dynamic_milestones, done + 1) - 1
+        return int(self.dynamic_intervals[period])
 
     def _train_on(self, batch_idx: int, data_batch: Any) -> None:
         """Run one iteration."""
@@ -169,9 +175,7 @@ class EpochBasedTrainLoop(_TrainLoop):
                 next(self._batches, None)
 
     def _decide_current_val_interval(self) -> None:
-        self.val_interval = self.dynamic_intervals[
-            bisect.bisect(self.dynamic_milestones, self._epoch + 1) - 1
-        ]
+        self.val_interval = self._val_interval_after(self._epoch)
 
 
 class _InfiniteDataloaderIterator:
@@ -190,20 +194,9 @@ class _InfiniteDataloaderIterator:
             return next(self._iterator)
         except StopIteration:
             self._epoch += 1
-            self._set_sampler_epoch()
+            set_sampler_epoch(self._dataloader, self._epoch)
             self._iterator = iter(self._dataloader)
             return next(self._iterator)
-
-    def _set_sampler_epoch(self) -> None:
-        batch_sampler = getattr(self._dataloader, "batch_sampler", None)
-        samplers: list[Any] = [
-            getattr(self._dataloader, "sampler", None),
-            getattr(batch_sampler, "sampler", None),
-        ]
-        for sampler in samplers:
-            if hasattr(sampler, "set_epoch"):
-                sampler.set_epoch(self._epoch)
-                return
 
 
 @LOOPS.register_module()
@@ -266,9 +259,7 @@ class IterBasedTrainLoop(_TrainLoop):
                 next(self.dataloader_iterator)
 
     def _decide_current_val_interval(self) -> None:
-        self.val_interval = self.dynamic_intervals[
-            bisect.bisect(self.dynamic_milestones, self._iter + 1) - 1
-        ]
+        self.val_interval = self._val_interval_after(self._iter)
 
 
 __all__ = ["EpochBasedTrainLoop", "IterBasedTrainLoop", "TestLoop", "ValLoop"]

@@ -17,18 +17,18 @@ from hookline.compat.mmengine.config import Config
 from hookline.compat.mmengine.device import get_device
 from hookline.compat.mmengine.dist import broadcast, get_dist_info, init_dist, is_distributed
 from hookline.compat.mmengine.logging import MMLogger
-from hookline.compat.mmengine.model import is_model_wrapper
+from hookline.compat.mmengine.model.wrappers import unwrap_model
 from hookline.compat.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookline.compat.mmengine.registry import RUNNERS, DefaultScope
-from hookline.compat.mmengine.runner.building import Building
-from hookline.compat.mmengine.runner.facts import Facts
-from hookline.compat.mmengine.runner.hosting import (
-    Hosting,
+from hookline.compat.mmengine.runner.builders import RunnerBuilders
+from hookline.compat.mmengine.runner.checkpoint_methods import CheckpointMethods
+from hookline.compat.mmengine.runner.hook_methods import (
+    HookMethods,
     MMEngineCheckpointer,
     MMEngineLoop,
     ValLoopEvaluation,
 )
-from hookline.compat.mmengine.runner.saving import Saving
+from hookline.compat.mmengine.runner.properties import RunnerProperties
 from hookline.compat.mmengine.runner.utils import set_random_seed
 from hookline.compat.mmengine.utils.dl_utils import collect_env, set_multi_processing
 from hookline.compat.work_dir import WorkDir
@@ -68,7 +68,7 @@ OPTIONAL_IN_CFG = ("launcher", "env_cfg", "log_level", "default_scope", "randomn
 
 
 @RUNNERS.register_module()
-class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # properties
+class Runner(RunnerProperties, RunnerBuilders, CheckpointMethods, HookMethods):  # type: ignore[override]  # properties
     """Trains, validates and tests as MMEngine's runner does, from objects or configs.
 
     Hooks run by ascending priority at every stage. Requested checkpoints are written when all hooks
@@ -225,7 +225,7 @@ class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # pro
         return self._evaluate("test")
 
     def scale_lr(self, optim_wrapper: Any, auto_scale_lr: dict[str, Any] | None = None) -> None:
-        """Multiply the learning rate as the batch size differs from the base one, if enabled.
+        """Scale the learning rate by the ratio of the batch size to the base one, if enabled.
 
         Args:
             optim_wrapper: The wrapper of the optimizer.
@@ -246,7 +246,8 @@ class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # pro
 
     @property
     def _unwrapped_model(self) -> nn.Module:
-        return self.model.module if is_model_wrapper(self.model) else self.model  # type: ignore[return-value]
+        model: nn.Module = unwrap_model(self.model)
+        return model
 
     def _train(self) -> nn.Module:
         self.stop_reason = None
@@ -308,8 +309,8 @@ class Runner(Facts, Building, Saving, Hosting):  # type: ignore[override]  # pro
         given = getattr(self, f"_{mode}_loop")
         if given is None:
             raise RuntimeError(
-                f"to call {mode}(), pass `{mode}_dataloader`, `{mode}_cfg` and `{mode}_evaluator` to "
-                "the runner"
+                f"to call {mode}(), pass `{mode}_dataloader`, `{mode}_cfg` and "
+                f"`{mode}_evaluator` to the runner"
             )
         setattr(self, f"_{mode}_loop", getattr(self, f"build_{mode}_loop")(given))
         self.best.reset()

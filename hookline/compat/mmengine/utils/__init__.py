@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import os.path as osp
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,25 +14,14 @@ from hookline.compat.mmengine.utils.modules import (
     get_object_from_string,
     import_modules_from_strings,
 )
-
-
-def is_seq_of(seq: Any, expected_type: Any, seq_type: Any = None) -> bool:
-    """Return whether an object is a sequence with items of one type only."""
-    if not isinstance(seq, seq_type or Sequence):
-        return False
-    return all(isinstance(item, expected_type) for item in seq)
-
-
-def is_list_of(seq: Any, expected_type: Any) -> bool:
-    return is_seq_of(seq, expected_type, seq_type=list)
-
-
-def is_tuple_of(seq: Any, expected_type: Any) -> bool:
-    return is_seq_of(seq, expected_type, seq_type=tuple)
-
-
-def is_str(value: Any) -> bool:
-    return isinstance(value, str)
+from hookline.compat.openmmlab import (
+    is_list_of,
+    is_seq_of,
+    is_str,
+    is_tuple_of,
+    mkdir_or_exist,
+    scandir,
+)
 
 
 def is_method_overridden(method: str, base_class: type, derived_class: Any) -> bool:
@@ -59,11 +47,6 @@ def apply_to(data: Any, expr: Callable[[Any], bool], apply_func: Callable[[Any],
     return data
 
 
-def mkdir_or_exist(dir_name: str | Path, mode: int = 0o777) -> None:
-    if dir_name != "":
-        os.makedirs(osp.expanduser(dir_name), mode=mode, exist_ok=True)
-
-
 def check_file_exist(filename: str | Path, msg_tmpl: str = 'file "{}" does not exist') -> None:
     if not osp.isfile(filename):
         raise FileNotFoundError(msg_tmpl.format(filename))
@@ -71,18 +54,6 @@ def check_file_exist(filename: str | Path, msg_tmpl: str = 'file "{}" does not e
 
 def is_abs(path: str) -> bool:
     return osp.isabs(path) or path.startswith(("http://", "https://", "s3://"))
-
-
-def scandir(
-    dir_path: str | Path, suffix: str | tuple[str, ...] | None = None, recursive: bool = False
-) -> Iterator[str]:
-    """Yield the files of a directory, relative to it, without hidden files."""
-    root = Path(dir_path)
-    for path in sorted(root.rglob("*") if recursive else root.glob("*")):
-        if not path.is_file() or path.name.startswith("."):
-            continue
-        if suffix is None or path.name.endswith(suffix):
-            yield str(path.relative_to(root))
 
 
 def slice_list(in_list: list[Any], lens: int | list[int]) -> list[list[Any]]:

@@ -65,7 +65,7 @@ class CheckpointHook(Hook):
 
     def before_run(self, runner: Any) -> None:
         self.out_dir = resolve_out_dir(runner, self.out_dir, "CheckpointHook")
-        runner.saving.enable(self.out_dir)
+        runner.checkpointer.enable(self.out_dir)
 
     def after_train_epoch(self, runner: Any) -> None:
         if self.by_epoch and self._is_due(runner.epoch + 1, runner.max_epochs):
@@ -100,7 +100,7 @@ class CheckpointHook(Hook):
         if runner.meta is not None:
             messages = runner.meta.setdefault("hook_msgs", {})
             messages["last_ckpt"] = osp.join(str(self.out_dir), name)
-        runner.saving.request_file(
+        runner.checkpointer.request_file(
             self.out_dir,
             name,
             self.save_optimizer,
@@ -130,7 +130,8 @@ def check_file_client(owner: str, file_client_args: dict[str, Any] | None) -> No
     """Raise ValueError unless files are kept on a disk."""
     if file_client_args and file_client_args.get("backend") not in (None, "disk"):
         raise ValueError(
-            f"{owner}: only the backend 'disk' is supported, got file_client_args={file_client_args}"
+            f"{owner}: only the backend 'disk' is supported, "
+            f"got file_client_args={file_client_args}"
         )
 
 

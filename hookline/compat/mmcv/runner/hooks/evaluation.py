@@ -161,7 +161,7 @@ class EvalHook(Hook):
         self.best_ckpt_path = osp.join(str(self.out_dir), name)
         messages.update(best_score=float(key_score), best_ckpt=self.best_ckpt_path)
         surplus = superseded(previous, name)
-        runner.saving.request_file(self.out_dir, name, latest=False, surplus=surplus)
+        runner.checkpointer.request_file(self.out_dir, name, latest=False, surplus=surplus)
         runner.logger.info(
             "Best %s is %0.4f at %d %s.", self.key_indicator, key_score, number, unit
         )

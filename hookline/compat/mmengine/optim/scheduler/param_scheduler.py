@@ -159,7 +159,7 @@ class PolyParamScheduler(_ParamScheduler):
 
 
 class _CosineScheduler(_ParamScheduler):
-    """The base of cosine schedulers, which end at `eta_min` or `eta_min_ratio` of the base value."""
+    """The base of cosine schedulers, which end at `eta_min` or a share of the base value."""
 
     eta_min: float | None
     eta_min_ratio: float | None
@@ -168,10 +168,9 @@ class _CosineScheduler(_ParamScheduler):
         return resolve_target(base_value, self.eta_min, self.eta_min_ratio)
 
     def _next_on_cosine(self, step: int, length: int) -> list[float]:
-        """Return the values after one step of a cosine wave; `step` is the number of the new one."""
-        factor = (1 + math.cos(math.pi * step / length)) / (
-            1 + math.cos(math.pi * (step - 1) / length)
-        )
+        """Return the values at a step of a cosine wave, computed from those one step before."""
+        before = 1 + math.cos(math.pi * (step - 1) / length)
+        factor = (1 + math.cos(math.pi * step / length)) / before
         values = []
         for base, value in zip(self.base_values, self._current_values(), strict=True):
             target = self._target(base)

@@ -12,12 +12,15 @@ from typing import Any
 import torch
 
 from hookline.compat.mmcv.runner.dist_utils import get_dist_info
+from hookline.compat.mmcv.runner.hooks.checkpoint import check_file_client
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS
 from hookline.compat.mmcv.runner.hooks.logger.base import LoggerHook
-from hookline.compat.mmcv.utils.misc import scandir
+from hookline.compat.openmmlab import scandir
 
 # Values that a line shows elsewhere, or not at all.
-NOT_ITEMS = frozenset({"mode", "Epoch", "iter", "lr", "time", "data_time", "memory", "epoch"})
+NOT_ITEMS = frozenset(
+    {"mode", "ResumableEpoch", "iter", "lr", "time", "data_time", "memory", "epoch"}
+)
 
 
 @HOOKS.register_module()
@@ -44,11 +47,7 @@ class TextLoggerHook(LoggerHook):
         file_client_args: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
-        if file_client_args and file_client_args.get("backend") not in (None, "disk"):
-            raise ValueError(
-                "TextLoggerHook: only files on a disk are covered, got "
-                f"file_client_args={file_client_args}"
-            )
+        check_file_client("TextLoggerHook", file_client_args)
         self.time_sec_tot = 0.0
         self.interval_exp_name = interval_exp_name
         self.out_dir = out_dir
@@ -119,10 +118,10 @@ class TextLoggerHook(LoggerHook):
         count = log_dict["iter"]
         if log_dict["mode"] != "train":
             if self.by_epoch:
-                return f"Epoch(val) [{log_dict['epoch']}][{count}]\t"
+                return f"ResumableEpoch(val) [{log_dict['epoch']}][{count}]\t"
             return f"Iter(val) [{count}]\t"
         if self.by_epoch:
-            return f"Epoch [{log_dict['epoch']}][{count}/{len(runner.data_loader)}]\t"
+            return f"ResumableEpoch [{log_dict['epoch']}][{count}/{len(runner.data_loader)}]\t"
         return f"Iter [{count}/{runner.max_iters}]\t"
 
     def _times(self, log_dict: dict[str, Any], runner: Any) -> str:

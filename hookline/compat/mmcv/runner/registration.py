@@ -6,11 +6,12 @@ from typing import Any
 
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, SITES, Hook
 from hookline.compat.mmcv.utils.registry import build_from_cfg
-from hookline.engine import BaseHook, Priority, get_priority
+from hookline.compat.openmmlab import format_stages
+from hookline.engine import BaseHook, get_priority
 from hookline.engine.sites import SITE_NAMES
 
 
-class Registering:
+class HookRegistration:
     """The methods of a runner that register hooks."""
 
     hooks: list[Any]
@@ -95,16 +96,10 @@ class Registering:
 
     def get_hook_info(self) -> str:
         """Return a table of the hooks at each stage, in their order."""
-        lines = []
+        by_stage = {}
         for stage in Hook.stages:
-            hooks = [hook for hook in self.hooks if hook.site_method(stage) is not None]
-            if not hooks:
-                continue
-            lines.append(f"{stage}:")
-            for hook in hooks:
-                lines.append(f"({_label(hook):<12}) {type(hook).__name__:<35}")
-            lines.append(" -------------------- ")
-        return "\n".join(lines)
+            by_stage[stage] = [hook for hook in self.hooks if hook.site_method(stage) is not None]
+        return format_stages(by_stage)
 
     def _register(self, config: Any, priority: str) -> None:
         if config is not None:
@@ -147,11 +142,3 @@ def _by_policy(config: Any, suffix: str) -> Any:
 
 def _with_type(config: Any, default: str) -> Any:
     return {"type": default, **config} if isinstance(config, dict) else config
-
-
-def _label(hook: BaseHook) -> str:
-    value = get_priority(hook.priority)
-    for priority in Priority:
-        if priority == value:
-            return priority.name
-    return str(value)

@@ -53,7 +53,7 @@ from hookline.compat.mmengine.runner.loops import (
 from hookline.compat.mmengine.visualization import Visualizer
 
 
-class Building:
+class RunnerBuilders:
     """The `build_…` methods of the runner."""
 
     def build_logger(

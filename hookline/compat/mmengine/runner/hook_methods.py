@@ -35,7 +35,7 @@ SEAMS = frozenset(
 ATTRIBUTES = {"data_batch": "batch", "batch_idx": "batch_idx", "checkpoint": "checkpoint"}
 
 
-class Hosting(BaseRunner):
+class HookMethods(BaseRunner):
     """The hook methods of the runner.
 
     Attributes:
@@ -53,7 +53,7 @@ class Hosting(BaseRunner):
     _train_loop: Any
 
     def call_hook(self, fn_name: str, **kwargs: Any) -> None:  # type: ignore[override]
-        """Call the method of a name of all hooks that have it, and settle requests.
+        """Call a method of all hooks that have it, and settle requests.
 
         Loops of users call this, for MMEngine's stages and for their own. They count iterations
         and epochs after it, so a checkpoint of this seam gets its position from the stage. The
@@ -121,8 +121,8 @@ class Hosting(BaseRunner):
             hook = _build(options)
         if hook.site_method("optimize") is not None:
             raise RegistrationError(
-                "the hook owns 'optimize', but here the model's train_step steps the optimizer: set "
-                "its options in optim_wrapper",
+                "the hook owns 'optimize', but here the model's train_step steps the optimizer: "
+                "set its options in optim_wrapper",
                 component=hook.name or type(hook).__name__,
                 site="optimize",
             )
@@ -156,8 +156,8 @@ class Hosting(BaseRunner):
     def request_write(self, write: Callable[[], None]) -> None:
         """Request that a function writes a checkpoint in MMEngine's layout at the next seam.
 
-        MMEngine writes it at once, before the iteration or the epoch is counted. So hooks see the
-        counters of now in `before_save_checkpoint`.
+        MMEngine writes it at once, before the iteration or the epoch is counted. Therefore
+        `before_save_checkpoint` is called with the counters of the request.
         """
         requested_at = (self.epoch, self.iter)
 
@@ -172,7 +172,7 @@ class Hosting(BaseRunner):
         self.loop.requests.save(None, self.checkpointer.queue, collective=True)
 
     def _prepare(self, stage: str) -> None:
-        """Do what comes before the hooks of a stage."""
+        """Prepare the engine for the hooks of a stage."""
         if stage == "before_train_epoch":
             self.call_site("before_epoch")
         elif stage == "before_train_iter":
@@ -187,7 +187,7 @@ class Hosting(BaseRunner):
                 self.stop_reason = self.loop.natural_end()
 
     def _conclude(self, stage: str) -> None:
-        """Do what comes after the hooks of a stage."""
+        """Update the engine after the hooks of a stage."""
         if stage == "before_train":
             self.loop.begin()
         elif stage in ("after_val_epoch", "after_test_epoch"):

@@ -7,7 +7,7 @@ from typing import Any
 from hookline.compat.mmengine.config import Config
 from hookline.compat.mmengine.hooks.hook import Hook
 from hookline.compat.mmengine.runner.base_loop import BaseLoop
-from hookline.priority import Priority
+from hookline.compat.openmmlab import format_stages
 from hookline.secrets import mask_secrets
 from hookline.version import __version__
 
@@ -24,7 +24,7 @@ def _counter(name: str) -> Any:
     return property(get, put)
 
 
-class Facts:
+class RunnerProperties:
     """The properties of the runner. Those of MMEngine come first, then those of Hookline."""
 
     mmengine_version = f"hookline {__version__}"
@@ -88,15 +88,7 @@ class Facts:
 
     def get_hooks_info(self: Any) -> str:
         """Return, as text, the hooks of each stage in their order, as MMEngine prints it."""
-        blocks = []
-        for stage in Hook.stages:
-            rows = [
-                f"({_label(hook):<12}) {type(hook).__name__:<35}"
-                for hook in self.sites.hooks[stage]
-            ]
-            if rows:
-                blocks.append("\n".join([f"{stage}:", *rows, " -------------------- "]))
-        return "\n".join(blocks)
+        return format_stages({stage: self.sites.hooks[stage] for stage in Hook.stages})
 
     # The names that Hookline's hooks use.
 
@@ -138,10 +130,3 @@ class Facts:
         if self._train_loop is None:
             return None
         return getattr(self.train_loop, "epoch_length", None) or len(self.train_dataloader)
-
-
-def _label(hook: Any) -> Any:
-    value = hook.priority
-    if isinstance(value, str):
-        return value.upper()
-    return next((priority.name for priority in Priority if priority == value), value)

@@ -11,17 +11,17 @@ from typing import Any
 from hookline.checkpoint import CheckpointStore
 from hookline.compat.mmengine.model.wrappers import unwrap_model
 from hookline.compat.mmengine.runner.checkpoint import (
-    REVISE,
     _load_checkpoint,
     _load_checkpoint_to_model,
     find_latest_checkpoint,
     storable,
     weights_to_cpu,
 )
+from hookline.compat.openmmlab import MODULE_PREFIX
 from hookline.rng import rng_state
 
 
-class Saving:
+class CheckpointMethods:
     """`save_checkpoint`, `load_checkpoint` and `resume` of the runner."""
 
     def save_checkpoint(
@@ -90,7 +90,7 @@ class Saving:
         filename: str | Path,
         map_location: Any = "cpu",
         strict: bool = False,
-        revise_keys: Sequence[tuple[str, str]] = REVISE,
+        revise_keys: Sequence[tuple[str, str]] = MODULE_PREFIX,
     ) -> dict[str, Any]:
         """Load weights, after hooks have loaded their part (`after_load_checkpoint`)."""
         checkpoint = _load_checkpoint(filename, map_location=map_location)

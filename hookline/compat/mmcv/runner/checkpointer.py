@@ -1,9 +1,10 @@
-"""Write checkpoints in MMCV's layout, at seams: one file for each directory, under all its names."""
+"""Write checkpoints in MMCV's layout at seams: one file per directory, under all its names."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,16 @@ ENGINE_META = frozenset(
 )
 
 
-class Saving(Checkpointer):
+@dataclass
+class RequestedFile:
+    """The names of a file, the files that it replaces, and additions to its `meta`."""
+
+    names: list[str] = field(default_factory=list)
+    surplus: list[str] = field(default_factory=list)
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class MMCVCheckpointer(Checkpointer):
     """Writes MMCV's checkpoints at the next seam, to any number of directories."""
 
     def __init__(self, runner: Any) -> None:
@@ -38,7 +48,7 @@ class Saving(Checkpointer):
         self._runner: Any = runner
         self._out_dir: Any = None
         self._stores: dict[str, CheckpointStore] = {}
-        self._due: dict[tuple[str, bool], tuple[list[str], list[str], dict[str, Any]]] = {}
+        self._requested: dict[tuple[str, bool], RequestedFile] = {}
 
     def request_file(
         self,
@@ -62,15 +72,15 @@ class Saving(Checkpointer):
             surplus: Files to remove once the new one is written.
             meta: Additions to the `meta` of the checkpoint.
         """
-        names, old, more = self._due.setdefault((str(out_dir), save_optimizer), ([], [], {}))
-        names.append(name)
+        requested = self._requested.setdefault((str(out_dir), save_optimizer), RequestedFile())
+        requested.names.append(name)
         if latest and create_symlink:
-            names.append(LATEST)
-        old += surplus
-        more.update(meta or {})
-        self._runner.request_save(write=self._write_due)
+            requested.names.append(LATEST)
+        requested.surplus += surplus
+        requested.meta.update(meta or {})
+        self._runner.request_save(write=self._write_requested)
 
-    def now(
+    def save_now(
         self, out_dir: Any, names: list[str], save_optimizer: bool, meta: Mapping[str, Any]
     ) -> None:
         """Save at once. While hooks of an iteration or epoch run, save the state after it."""
@@ -104,9 +114,9 @@ class Saving(Checkpointer):
             super().write(self._in_mmcv_layout(checkpoint, {}))
             return
         names, self.names = self.names, []
-        own = f"iter_{self._runner.iter}.pth"
-        files = [own if name == "last.pth" else name for name in names]
-        self.write_to(checkpoint, self._out_dir, files, True)
+        if "last.pth" in names:
+            names[names.index("last.pth")] = f"iter_{self._runner.iter}.pth"
+        self.write_to(checkpoint, self._out_dir, names, True)
 
     def write_to(
         self,
@@ -143,10 +153,10 @@ class Saving(Checkpointer):
             store.unlock()
         self._stores = {}
 
-    def _write_due(self, checkpoint: dict[str, Any]) -> None:
-        due, self._due = self._due, {}
-        for (out_dir, save_optimizer), (names, surplus, meta) in due.items():
-            self.write_to(checkpoint, out_dir, names, save_optimizer, surplus, meta)
+    def _write_requested(self, checkpoint: dict[str, Any]) -> None:
+        requested, self._requested = self._requested, {}
+        for (out_dir, save_optimizer), file in requested.items():
+            self.write_to(checkpoint, out_dir, file.names, save_optimizer, file.surplus, file.meta)
 
     def _in_mmcv_layout(
         self, checkpoint: Mapping[str, Any], meta: Mapping[str, Any]
@@ -156,7 +166,7 @@ class Saving(Checkpointer):
         own = {key: value for key, value in checkpoint["meta"].items() if key != "config"}
         counters = {key: own[key] for key in COUNTERS}
         about = {**own, **(runner.meta or {}), **meta, **counters, "mmcv_version": MMCV_VERSION}
-        content = {**checkpoint, "meta": about, "mmcv": runner.place()}
+        content = {**checkpoint, "meta": about, "mmcv": runner.data_state()}
         if is_module_wrapper(runner.model):
             content["state_dict"] = dict(runner.model.module.state_dict())
         return content
