@@ -53,7 +53,7 @@ PATTERNS = {
 LIMITS: dict[str, dict[str, int]] = {
     "code": {
         "says": 1,
-        "what … as a noun": 9,
+        "what … as a noun": 7,
         "as it is": 5,
         "inside of": 2,
     },
