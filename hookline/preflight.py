@@ -135,6 +135,12 @@ def check_optimizer(optimizer: Any, *, has_owner: bool, has_train_step: bool) ->
         has_owner: Whether a hook owns the site `optimize`.
         has_train_step: Whether the model has a `train_step`, which may step the optimizer.
     """
+    if isinstance(optimizer, Mapping) and not has_train_step:
+        raise HooklineError(
+            f"the {len(optimizer)} optimizers are never stepped: give the model a "
+            "train_step(batch, optimizers) that does, or pass only one",
+            parameter="optimizer",
+        )
     if has_owner:
         if optimizer is None:
             raise HooklineError("there is no optimizer: pass optimizer=…", parameter="optimizer")
@@ -144,15 +150,10 @@ def check_optimizer(optimizer: Any, *, has_owner: bool, has_train_step: bool) ->
             "steps its own",
             parameter="optimizer",
         )
-    elif isinstance(optimizer, Mapping) and not has_train_step:
-        raise HooklineError(
-            f"the {len(optimizer)} optimizers are never stepped: give the model a "
-            "train_step(batch, optimizers) that does, or pass only one",
-            parameter="optimizer",
-        )
     elif optimizer is not None and not isinstance(optimizer, Mapping):
         raise HooklineError(
-            "no hook owns 'optimize', so the weights would never change: register an OptimizerHook",
+            "no hook owns 'optimize', so the weights would never change: register an OptimizerHook, "
+            "or a ManualOptimizationHook if the model's train_step steps the optimizer",
             parameter="hooks",
         )
 

@@ -144,7 +144,7 @@ class Runner(BaseRunner):
             optimizer=optimizer,
             loss_fn=loss_fn,
             metrics=build_metrics(metrics or {}),
-            hooks=[*_default_hooks(own_hooks, dropped, scheduler, world), *own_hooks],
+            hooks=[*_default_hooks(own_hooks, dropped, optimizer, scheduler, world), *own_hooks],
             max_epochs=max_epochs,
             max_iters=max_iters,
             work_dir=work_dir,
@@ -197,10 +197,17 @@ def _dropped_hooks(names: Iterable[str], optimizer: Optimizers | None) -> set[st
 
 
 def _default_hooks(
-    own_hooks: Sequence[BaseHook], dropped: set[str], scheduler: Any, world: World
+    own_hooks: Sequence[BaseHook],
+    dropped: set[str],
+    optimizer: Optimizers | None,
+    scheduler: Any,
+    world: World,
 ) -> list[BaseHook]:
     """Build the default hooks that the user's own hooks do not replace."""
     hooks = get_default_hooks(replaced_by=own_hooks, without=dropped)
+    is_owned = any(hook.site_method("optimize") is not None for hook in own_hooks)
+    if isinstance(optimizer, Mapping) and not is_owned:
+        hooks.append(HOOKS.build("ManualOptimizationHook"))
     if world.size > 1 and "UnevenBatchHook" not in dropped:
         uneven_batch_hook = HOOKS.get("UnevenBatchHook")
         if not any(isinstance(hook, uneven_batch_hook) for hook in own_hooks):

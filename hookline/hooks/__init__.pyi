@@ -41,6 +41,7 @@ from .lr_updater_hook import LrUpdaterHook as LrUpdaterHook
 from .lr_updater_hook import OneCycleLrUpdaterHook as OneCycleLrUpdaterHook
 from .lr_updater_hook import PolyLrUpdaterHook as PolyLrUpdaterHook
 from .lr_updater_hook import StepLrUpdaterHook as StepLrUpdaterHook
+from .manual_optimization_hook import ManualOptimizationHook as ManualOptimizationHook
 from .memory_profiler_hook import MemoryProfilerHook as MemoryProfilerHook
 from .mlflow_hook import MLflowHook as MLflowHook
 from .momentum_updater_hook import (

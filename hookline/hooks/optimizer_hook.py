@@ -71,7 +71,7 @@ class OptimizerHook(BaseHook):
         try:
             self._backward(loss if weight == 1.0 else loss * weight)
         except Exception as error:
-            _explain(error, loss)
+            _explain(error, loss, runner.model)
             raise
 
     def _backward(self, loss: torch.Tensor) -> None:
@@ -330,8 +330,14 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
             self.after_forward(runner)
 
 
-def _explain(error: Exception, loss: Any) -> None:
-    """Add a note if the loss cannot be backpropagated."""
+def _explain(error: Exception, loss: Any, model: torch.nn.Module) -> None:
+    """Add a note on the reasons why a loss cannot be backpropagated."""
     problem = describe_bad_loss(loss)
     if problem is not None:
         add_note(error, f"hookline: {problem}")
+    if hasattr(model, "train_step"):
+        add_note(
+            error,
+            "hookline: if train_step runs backward and steps the optimizer itself, register "
+            "ManualOptimizationHook() in place of OptimizerHook",
+        )

@@ -8,20 +8,21 @@ from typing import Any
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import HooklineError
 from hookline.optim.groups import learning_rates
-from hookline.optim.schedulers import check_only_stepper, each_scheduler, follows_metric
+from hookline.optim.schedulers import check_only_stepper, check_unit, each_scheduler, follows_metric
 
 
 @HOOKS.register()
 @dataclass
 class ParamSchedulerHook(BaseHook):
-    """Step the schedulers of the runner after each epoch or iteration.
+    """Step the schedulers of the runner after each epoch or optimizer step.
 
     `runner.scheduler` is one scheduler, a list, or a mapping of lists. A scheduler with a
     `by_epoch` attribute decides for itself. `ReduceLROnPlateau` is stepped after each validation.
     Runs with a `scheduler` have this hook automatically, unless another hook steps the scheduler.
 
     Args:
-        by_epoch: Step after each epoch. Otherwise step after each iteration.
+        by_epoch: Step after each epoch. Otherwise step after each step of the optimizer, which with
+            gradient accumulation comes after several iterations.
         monitor: Metric for `ReduceLROnPlateau`, unless the scheduler has a `monitor` attribute.
 
     Attributes:
@@ -44,22 +45,21 @@ class ParamSchedulerHook(BaseHook):
 
     def __post_init__(self) -> None:
         self._by_epoch: list[Any] = []
-        self._by_iter: list[Any] = []
+        self._by_step: list[Any] = []
         self._by_metric: list[Any] = []
 
     def before_run(self, runner: BaseRunner) -> None:
         check_only_stepper(self, runner.hooks)
         self._by_epoch = []
-        self._by_iter = []
+        self._by_step = []
         # Read `by_epoch` now: a checkpoint that is loaded later overwrites the configured value.
         for scheduler in each_scheduler(runner.scheduler):
             if follows_metric(scheduler):
                 runner.best.require(self.name, "monitor", self._monitor_of(scheduler))
                 continue
-            if getattr(scheduler, "by_epoch", self.by_epoch):
-                self._by_epoch.append(scheduler)
-            else:
-                self._by_iter.append(scheduler)
+            by_epoch = getattr(scheduler, "by_epoch", self.by_epoch)
+            check_unit(self.name, scheduler, by_epoch, runner.max_epochs, runner.optimizer)
+            (self._by_epoch if by_epoch else self._by_step).append(scheduler)
 
     def before_train(self, runner: BaseRunner) -> None:
         self._by_metric = []
@@ -75,8 +75,8 @@ class ParamSchedulerHook(BaseHook):
         self.step_rates = learning_rates(runner.optimizer)
         runner.events.step_learning_rates = self.step_rates
 
-    def after_train_iter(self, runner: BaseRunner) -> None:
-        for scheduler in self._by_iter:
+    def after_optimizer_step(self, runner: BaseRunner) -> None:
+        for scheduler in self._by_step:
             scheduler.step()
 
     def after_train_epoch(self, runner: BaseRunner) -> None:

@@ -39,6 +39,35 @@ def check_only_stepper(hook: Any, hooks: Iterable[Any]) -> None:
             raise ConfigError(message, component=hook.name)
 
 
+def check_unit(
+    hook: str, scheduler: Any, by_epoch: bool, max_epochs: int | None, optimizer: Any
+) -> None:
+    """Raise ConfigError if a scheduler cannot be stepped by epochs, or by steps.
+
+    Args:
+        hook: The hook that steps it.
+        scheduler: The scheduler.
+        by_epoch: Whether it is stepped after each epoch, or after each optimizer step.
+        max_epochs: The length of the run in epochs, if it is known.
+        optimizer: The optimizer of the run, if there is one.
+    """
+    kind = type(scheduler).__name__
+    total = getattr(scheduler, "total_steps", None)
+    if by_epoch and total is not None and max_epochs is not None and total > max_epochs:
+        raise ConfigError(
+            f"{kind} has {total} steps, but would be stepped once in each of {max_epochs} epochs",
+            component=hook,
+            parameter="by_epoch",
+            suggestion=Suggestion(advice="use ParamSchedulerHook(by_epoch=False)"),
+        )
+    if not by_epoch and optimizer is None:
+        raise ConfigError(
+            f"{kind} is stepped with the optimizer, and the run has none: pass optimizer=…",
+            component=hook,
+            parameter="by_epoch",
+        )
+
+
 def build_schedulers(registry: Registry[Any], config: Any, optimizers: Optimizers) -> Any:
     """Build schedulers from a config; pass objects through.
 

@@ -90,6 +90,7 @@ ALTERS_TRAINING = {
     "LRSchedulerHook",
     "LinearAnnealingLrUpdaterHook",
     "LinearAnnealingMomentumUpdaterHook",
+    "ManualOptimizationHook",
     "OneCycleLrUpdaterHook",
     "OneCycleMomentumUpdaterHook",
     "OptimizerHook",
