@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from hookline.events.console import ConsoleWriter
-from hookline.streams import UnfailingStream, unfailing_output
 from tests.cli.helpers import command, write_config
 from tests.waiting import LIMIT_S
 
@@ -104,22 +103,6 @@ def test_the_console_of_a_run_in_python_never_raises(live, stream, monkeypatch):
     writer.write_scalars("val", {"loss": 1.0}, iter=1, epoch=1)
     writer.close()
     assert errors.getvalue() == ""
-
-
-def test_output_is_dropped_from_the_first_failure_on():
-    stream = UnfailingStream(Full())
-    assert stream.write("lost") == 4
-    stream.flush()
-    assert stream.write("lost, too") == 9
-    assert not stream.isatty()
-
-
-def test_the_streams_are_put_back(capsys):
-    before = sys.stdout, sys.stderr
-    with unfailing_output():
-        print("shown")
-    assert (sys.stdout, sys.stderr) == before
-    assert capsys.readouterr().out == "shown\n"
 
 
 def test_a_closed_terminal_does_not_fail_a_python_script(tmp_path):

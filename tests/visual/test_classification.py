@@ -58,17 +58,6 @@ def test_too_few_targets_or_predictions_are_rejected():
 
 
 @pytest.mark.parametrize(
-    ("truth", "captions"), [([0, 1], ["truth cat", "truth dog"]), (None, ["input"])]
-)
-def test_an_explanation_shows_each_image_with_its_class(truth, captions):
-    explanation = Explanation({"saliency": np.zeros((2, 8, 8))}, [Prediction(0, 0.5)] * 2)
-    canvas = draw_explanation([IMAGE] * 2, explanation, truth, ["cat", "dog"], "t")
-    texts = colors_of_texts(canvas)
-    assert "t: saliency" in texts
-    assert [text for text in texts if text in captions] == captions
-
-
-@pytest.mark.parametrize(
     ("values", "expected"),
     [
         (np.array([[0.0, np.log(3)], [np.log(9), 0]]), [(1, 0.75), (0, 0.9)]),  # scores

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from hookline.errors import HooklineError
+from hookline.step import make_step
+
+INPUTS = torch.ones(2, 3)
+TARGETS = torch.zeros(2, dtype=torch.int64)
+
+
+class Scoring(nn.Module):
+    """A model that computes its loss in a way that the test gives."""
+
+    def __init__(self, answer: Callable[..., object]) -> None:
+        super().__init__()
+        self.answer = answer
+
+    def forward(self, x, labels=None):
+        return self.answer(x, labels)
+
+
+class Own(nn.Module):
+    """A model with steps of its own."""
+
+    def train_step(self, batch):
+        return {"loss": batch, "extra": 1}
+
+    def val_step(self, batch):
+        return {"predictions": batch, "targets": 2}
+
+
+def notes_of(error: BaseException) -> str:
+    return "\n".join(getattr(error, "__notes__", []))
+
+
+@pytest.mark.parametrize(
+    "batch", [(INPUTS, TARGETS), [INPUTS, TARGETS], {"x": INPUTS, "y": TARGETS}]
+)
+def test_a_batch_becomes_loss_predictions_and_targets(batch: object) -> None:
+    model = nn.Linear(3, 4)
+    outputs = make_step(model, "train_step", nn.CrossEntropyLoss())(batch)
+    assert torch.equal(outputs["predictions"], model(INPUTS))
+    assert outputs["targets"] is TARGETS
+    assert outputs["loss"] == nn.functional.cross_entropy(model(INPUTS), TARGETS)
+
+
+def test_training_calls_the_wrapper_of_the_model() -> None:
+    wrapper = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    step = make_step(wrapper[0], "train_step", nn.CrossEntropyLoss(), train_module=wrapper)
+    assert torch.equal(step((INPUTS, TARGETS))["predictions"], wrapper(INPUTS))
+
+
+def test_an_error_of_the_model_names_its_input() -> None:
+    with pytest.raises(RuntimeError) as caught:
+        make_step(nn.Linear(5, 4), "train_step", nn.CrossEntropyLoss())((INPUTS, TARGETS))
+    assert "[2, 3] (float32)" in notes_of(caught.value)
+
+
+def test_an_error_of_the_loss_names_its_input() -> None:
+    step = make_step(nn.Linear(3, 4), "train_step", nn.CrossEntropyLoss())
+    with pytest.raises(ValueError) as caught:
+        step((INPUTS, TARGETS[:1]))
+    assert "[2, 4] (float32)" in notes_of(caught.value)
+    assert "train_step" not in notes_of(caught.value)
+
+
+def test_an_error_of_the_loss_advises_a_step_for_a_model_with_several_results() -> None:
+    step = make_step(Scoring(lambda x, labels: (x, x)), "train_step", nn.CrossEntropyLoss())
+    with pytest.raises(TypeError) as caught:
+        step((INPUTS, TARGETS))
+    assert "train_step" in notes_of(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "predictions"),
+    [
+        ({"loss": 1.0, "logits": 2}, 2),
+        ({"loss": 1.0, "predictions": 3}, 3),
+        (SimpleNamespace(loss=1.0, logits=4), 4),
+    ],
+)
+def test_a_model_may_compute_its_loss(answer: object, predictions: object) -> None:
+    step = make_step(Scoring(lambda x, labels: answer), "train_step")
+    batch = {"x": INPUTS, "labels": TARGETS}
+    assert step(batch) == {"loss": 1.0, "predictions": predictions, "targets": TARGETS}
+
+
+@pytest.mark.parametrize("batch", [(INPUTS, TARGETS), INPUTS])
+def test_a_model_without_a_loss_function_is_called_with_the_whole_batch(batch: object) -> None:
+    seen = []
+    step = make_step(
+        Scoring(lambda x, labels: seen.append((x, labels)) or torch.ones(())), "train_step"
+    )
+    outputs = step(batch)
+    assert seen[0][0] is INPUTS
+    assert seen[0][1] is (TARGETS if isinstance(batch, tuple) else None)
+    assert outputs == {"loss": torch.ones(()), "predictions": None, "targets": None}
+
+
+def test_a_loss_is_needed_in_training_only() -> None:
+    model = Scoring(lambda x, labels: {"logits": x})
+    with pytest.raises(HooklineError):
+        make_step(model, "train_step")(INPUTS)
+    assert make_step(model, "val_step")(INPUTS)["loss"] is None
+
+
+def test_a_batch_that_does_not_fit_the_model_is_explained() -> None:
+    model = Scoring(lambda x, labels: torch.ones(()))
+    with pytest.raises(HooklineError, match="loss_fn"):
+        make_step(model, "train_step")((1, 2, 3))
+
+
+def test_a_type_error_inside_the_model_stays_one() -> None:
+    with pytest.raises(TypeError) as caught:
+        make_step(Scoring(lambda x, labels: x + "a"), "train_step")((1, 2))
+    assert "a tuple of 2" in notes_of(caught.value)
+
+
+def test_the_steps_of_a_model_are_used() -> None:
+    expected = {"loss": 7, "extra": 1, "predictions": None, "targets": None}
+    assert make_step(Own(), "train_step")(7) == expected
+    for method in ("val_step", "test_step"):
+        assert make_step(Own(), method)(7) == {"predictions": 7, "targets": 2}
+
+
+def test_a_step_with_two_arguments_gets_the_optimizer() -> None:
+    class Classic(nn.Module):
+        def train_step(self, batch, optimizer):
+            return {"loss": optimizer}
+
+    assert make_step(Classic(), "train_step", optimizer="sgd")(1)["loss"] == "sgd"
+
+
+@pytest.mark.parametrize(("method", "result"), [("train_step", {"los": 1}), ("val_step", 3)])
+def test_a_step_must_return_a_dict_with_a_loss(method: str, result: object) -> None:
+    model = nn.Module()
+    setattr(model, method, lambda batch: result)
+    with pytest.raises(HooklineError, match=f"Module.{method}"):
+        make_step(model, method)(1)
