@@ -39,12 +39,14 @@ def drive(
     """Return a context in which your loop calls hooks.
 
     Example:
+        ```python
         with drive(hooks, model, optimizer, loader, max_epochs=3) as run:
             for batch in run:
                 loss = run.loss(compute_loss(model, batch))
                 loss.backward()
                 optimizer.step()
                 optimizer.zero_grad()
+        ```
 
     Epochs, saving, stopping and resuming work as in a Runner. A loop that cannot be written as
     `for batch in run` leaves `train_loader` out and calls `begin_epoch`, `begin_batch`, `end_batch`
@@ -72,7 +74,7 @@ def drive(
 
 
 class Drive:
-    """A run whose iterations are someone else's code.
+    """A run whose loop is your code. `drive` returns it.
 
     Args:
         runner: The runner that hooks see.

@@ -33,8 +33,8 @@ class Runner(BaseRunner):
     """Trains, validates and tests a model, with hooks.
 
     A runner has these default hooks: OptimizerHook, IterTimerHook, LoggerHook, EvalHook,
-    CheckpointHook, CheckInvalidLossHook and ReportHook; UnevenBatchHook with several ranks; ParamSchedulerHook with a
-    `scheduler`, unless another hook steps it.
+    CheckpointHook, CheckInvalidLossHook and ReportHook; UnevenBatchHook with several ranks;
+    ParamSchedulerHook with a `scheduler`, unless another hook steps it.
 
     Args:
         model: The model. Its methods `train_step(batch)`, `val_step(batch)` and `test_step(batch)`
@@ -98,6 +98,28 @@ class Runner(BaseRunner):
         exception: The error that ended the run, during `on_exception` and `cleanup`.
         stop_reason: Why the run is over; None while it is not.
         mode: `train`, or `val` or `test` while `validate()` or `test()` evaluates alone.
+        best: A record (`value`, `epoch`, `iter`, `rule`) of the best result by metric.
+        events: The store of recorded values.
+        model: The model on its device.
+        optimizer: The optimizer, or several by name.
+        scheduler: The schedulers, as they were given.
+        loss_fn: The loss function.
+        train_loader: The training batches.
+        val_loader: The validation batches, or several by name.
+        test_loader: The test batches, or several by name.
+        hooks: The registered hooks, by priority.
+        device: The device of the model.
+        work_dir: The directory of the run's files.
+        config: The config that the run comes from; empty without one.
+        seed: The seed.
+        logger: The logger of the package, `hookline`.
+        is_main: Whether this is rank 0.
+        world: The rank, the number of ranks, and their collectives.
+        loop: Counts iterations and epochs and settles requests; `loop.requests` has these.
+        checkpointer: Saves checkpoints, and loads the one that the run resumes from.
+        evaluation: Evaluates the model; `evaluation.set_name` is the current validation set.
+        parallel: The model as the ranks share it: DDP, FSDP, compiled.
+        sites: The calls of each site, and their costs.
     """
 
     def __init__(

@@ -176,6 +176,7 @@ class EventStorage:
         self._emit("figure", name, figure, global_step)
 
     def put_text(self, name: str, text: str, *, global_step: int | None = None) -> None:
+        """Record a text."""
         self._emit("text", name, text, global_step)
 
     def put_artifact(self, name: str, path: Any) -> None:
@@ -273,6 +274,7 @@ class EventStorage:
         return {name: series.state_dict() for name, series in self._series.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore the values that `state_dict` returned."""
         self._ask()  # Drop the values that hooks have not recorded yet.
         self._series.clear()
         self.losses_of = -1

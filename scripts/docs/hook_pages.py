@@ -36,14 +36,16 @@ class HookPages:
         self.guides = tuple(guides)
 
     def page(self, hook: HookDoc) -> str:
-        """Return the page of one hook."""
+        """Return the page of one hook. It begins with the example."""
+        text = self._linked(hook.text, hook)
+        summary, _, description = text.partition("\n")
         parts = [
             f"# {hook.name}",
-            self._linked(hook.text, hook),
-            self._picture(hook),
-            self._notes(hook),
-            "## Example",
+            summary,
             _example(hook),
+            self._picture(hook),
+            description.strip(),
+            self._notes(hook),
             "## Parameters",
             self._parameters(hook),
             "## When it acts",
