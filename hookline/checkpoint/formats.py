@@ -16,6 +16,7 @@ from torch.serialization import get_unsafe_globals_in_checkpoint
 
 from hookline.checkpoint.errors import CheckpointError, UnsafeCheckpoint
 from hookline.checkpoint.files import HashingWriter
+from hookline.checkpoint.pickles import load_plain
 from hookline.checkpoint.structure import check_depth
 from hookline.errors import NO_VALUE, ConfigError, KeyPath, Problem, Suggestion
 
@@ -83,7 +84,7 @@ def deserialize(stream: BinaryIO, name: str) -> dict[str, Any]:
     if os.environ.get(FORCE_UNSAFE_LOAD):
         log.warning("%s is ignored: checkpoints are never unpickled freely", FORCE_UNSAFE_LOAD)
     try:
-        checkpoint = torch.load(stream, map_location="cpu", weights_only=True)
+        checkpoint = load_plain(stream)
     except pickle.UnpicklingError as error:
         raise _unsafe_content_error(stream, name) from error
     except Exception as error:

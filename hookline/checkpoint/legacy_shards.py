@@ -13,6 +13,7 @@ import pickle
 from collections.abc import Mapping
 from typing import Any
 
+from hookline.checkpoint.pickles import check_nesting
 from hookline.checkpoint.shard_metadata import FORMAT
 from hookline.checkpoint.shards import DTYPES
 
@@ -36,6 +37,7 @@ RECORDS = [
 def convert(data: bytes) -> bytes:
     """Return the JSON index for a pickled one; raise ValueError if it refers to anything else."""
     unpickler = ClosedUnpickler(data)
+    check_nesting(io.BytesIO(data))
     try:
         tensors = _convert_metadata(unpickler.load())
     except ValueError:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from hookline.checkpoint.formats import deserialize
 from hookline.checkpoint.structure import restoring
 from hookline.dist import World
 from hookline.errors import HooklineError
@@ -61,8 +62,9 @@ def select_rank_state(
     if rank == 0:
         return checkpoint
     if rank < len(states):
-        packed = io.BytesIO(bytes(states[rank].numpy()))
-        return {**checkpoint, **torch.load(packed, weights_only=True)}
+        with restoring(f"by_rank[{rank}]"):
+            packed = io.BytesIO(bytes(states[rank].numpy()))
+            return {**checkpoint, **deserialize(packed, f"by_rank[{rank}]")}
     seed_everything((seed or 0) + 1_000_003 * rank + checkpoint["meta"]["iter"])
     return {**checkpoint, "rng": rng_state()}
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from hookline.checkpoint.pickles import load_plain
 from hookline.data import DATASETS
 from hookline.data.arrays import ArrayDataset
 from hookline.errors import ConfigError
@@ -52,7 +53,11 @@ def _read(path: Path) -> Tensor:
         return torch.from_numpy(np.load(path, allow_pickle=False))
     if path.suffix not in (".pt", ".pth"):
         raise _file_error(f"{path} must be a .pt file with a tensor or a .npy file")
-    tensor = torch.load(path, map_location="cpu", weights_only=True)
+    try:
+        with open(path, "rb") as file:
+            tensor = load_plain(file)
+    except Exception as error:  # torch raises errors of many kinds for a damaged file
+        raise _file_error(f"{path} cannot be read: it must hold one tensor") from error
     if not isinstance(tensor, Tensor):
         raise _file_error(
             f"{path} must hold one tensor, not a {type(tensor).__name__}; save it with "

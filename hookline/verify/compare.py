@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from hookline.checkpoint import CheckpointStore, diff
+from hookline.checkpoint.formats import deserialize
 
 NOT_COMPARED = "times, memory, throughput, the ids of trackers, work_dir and resume"
 
@@ -104,7 +105,7 @@ def _comparable(name: str, part: Any) -> Any:
 
 
 def _comparable_rank_state(packed: torch.Tensor) -> dict[str, Any]:
-    state = torch.load(io.BytesIO(bytes(packed.numpy())), weights_only=True)
+    state = deserialize(io.BytesIO(bytes(packed.numpy())), "by_rank")
     return {key: _comparable(key, value) for key, value in state.items()}
 
 

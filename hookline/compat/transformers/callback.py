@@ -8,11 +8,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import torch
 from transformers import TrainerCallback
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from hookline.checkpoint import write_checkpoint
+from hookline.checkpoint.formats import deserialize
 from hookline.counters import COUNTERS
 from hookline.data.position import length_of
 from hookline.driver import Drive
@@ -191,7 +191,8 @@ class HooklineCallback(TrainerCallback):  # type: ignore[misc]
             folders.insert(0, Path(args.resume_from_checkpoint))
         for folder in folders:
             if (folder / FILE).is_file():
-                loaded = torch.load(folder / FILE, map_location="cpu", weights_only=True)
+                with open(folder / FILE, "rb") as file:
+                    loaded = deserialize(file, str(folder / FILE))
                 # The position is the Trainer's.
                 position = {name: getattr(self.runner, name) for name in COUNTERS}
                 return {**loaded, "meta": {**loaded["meta"], **position}}
