@@ -3,21 +3,45 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from hookline.visual.canvas import Canvas, Raster, Rectangle, Text
-from hookline.visual.text import CJK, find_cjk_font, load_font, split_by_font, text_width
+from hookline.visual.colors import BLACK
+from hookline.visual.text import (
+    DEJAVU_SANS,
+    has_missing_characters,
+    load_font,
+    split_by_font,
+    text_width,
+    wrap,
+)
 
 ALIGNMENT_SHIFT = {"left": 0.0, "center": 0.5, "right": 1.0}  # in widths of the text
 DPI = 64  # a power of two: sizes in inches have no rounding errors
 POINTS_PER_PIXEL = 72 / DPI
 
+NOTE = (
+    "Missing font: each \\u… is one character. Install a font that has it, such as Noto Sans CJK for"
+    " Chinese, Japanese and Korean."
+)
+NOTE_SIZE = 11
+NOTE_LINE_HEIGHT = 16
+NOTE_MARGIN = 10
+NOTE_COLOR = (255, 236, 179)
+
 
 def render(canvas: Canvas, backend: str = "pillow") -> np.ndarray:
-    """Draw a canvas with a backend and return its pixels, bytes [H, W, 3]."""
+    """Draw a canvas with a backend and return its pixels, bytes [H, W, 3].
+
+    A note below the picture explains escapes of characters that no installed font has.
+    """
+    texts = [shape.text for shape in canvas.shapes if isinstance(shape, Text)]
+    if any(has_missing_characters(text) for text in texts):
+        canvas = _with_note(canvas)
     return BACKENDS[backend](canvas)
 
 
@@ -61,6 +85,19 @@ def draw_with_matplotlib(canvas: Canvas) -> np.ndarray:
 
 
 BACKENDS = {"matplotlib": draw_with_matplotlib, "pillow": draw_with_pillow}
+
+
+def _with_note(canvas: Canvas) -> Canvas:
+    """Return a higher canvas with a note about missing characters below the picture."""
+    lines = wrap(NOTE, NOTE_SIZE, canvas.width - 2 * NOTE_MARGIN)
+    top = canvas.height
+    height = NOTE_LINE_HEIGHT * len(lines) + 8
+    higher = replace(canvas, height=top + height, shapes=list(canvas.shapes))
+    higher.add(Rectangle(0, top, canvas.width, height, NOTE_COLOR))
+    for number, line in enumerate(lines):
+        middle = top + 4 + NOTE_LINE_HEIGHT * (number + 0.5)
+        higher.add(Text(NOTE_MARGIN, middle, line, NOTE_SIZE, BLACK))
+    return higher
 
 
 def _draw_rectangle(draw: ImageDraw.ImageDraw, shape: Rectangle) -> None:
@@ -108,14 +145,11 @@ def _make_patch(shape: Rectangle) -> Any:
 
 
 def _add_text(figure: Any, shape: Text, **placement: Any) -> None:
-    families = ["DejaVu Sans"]
-    cjk_font = find_cjk_font() if CJK.search(shape.text) else None
-    if cjk_font is not None:
-        families.append(_register_font(cjk_font))
+    text, families = drawable_text(shape.text)
     figure.text(
         shape.x,
         shape.y,
-        shape.text,
+        text,
         fontsize=shape.size * POINTS_PER_PIXEL,
         fontfamily=families,
         color=_fractions(shape.color),
@@ -125,6 +159,15 @@ def _add_text(figure: Any, shape: Text, **placement: Any) -> None:
         usetex=False,
         **placement,
     )
+
+
+def drawable_text(text: str) -> tuple[str, list[str]]:
+    """Return a text that matplotlib can draw, and the families of the fonts that it needs."""
+    runs = split_by_font(text)
+    families = ["DejaVu Sans"]
+    for file in {file for _, file in runs} - {DEJAVU_SANS}:
+        families.append(_register_font(file))
+    return "".join(run for run, _ in runs), families
 
 
 @functools.cache

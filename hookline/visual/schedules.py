@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
+from hookline.visual.backends import drawable_text
+
 LOSS_COLOR = "#b8c4ce"
 SMOOTHED_COLOR = "#0072b2"
 MARK_COLOR = "#c1121f"
@@ -18,15 +20,18 @@ def schedule_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], title: 
         curves: Values by quantity (`lr`, `momentum`) and by parameter group.
     """
     figure = Figure(figsize=(8, 1 + 2.6 * len(curves)), dpi=100, layout="constrained")
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    text, families = drawable_text(title)
+    figure.suptitle(text, fontsize=10, fontfamily=families, parse_math=False)
     for number, (quantity, lines) in enumerate(curves.items(), start=1):
         axes = figure.add_subplot(len(curves), 1, number)
+        _, families = drawable_text(" ".join(lines))
         for group, values in lines.items():
-            axes.plot(range(len(values)), values, label=group, linewidth=1.5)
+            label, _ = drawable_text(group)
+            axes.plot(range(len(values)), values, label=label, linewidth=1.5)
         axes.set_ylabel(quantity, fontsize=9)
         axes.grid(alpha=0.3)
         if len(lines) > 1:
-            axes.legend(fontsize=8, frameon=False)
+            axes.legend(prop={"family": families, "size": 8}, frameon=False)
     axes.set_xlabel("iteration", fontsize=9)
     return figure
 
