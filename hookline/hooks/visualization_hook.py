@@ -14,7 +14,7 @@ from hookline.visual.canvas import Canvas
 from hookline.visual.classification import draw_classification, read_labels, read_predictions
 from hookline.visual.colors import Color, parse_color
 from hookline.visual.grid import draw_grid
-from hookline.visual.masks import MaskStyle, make_legend, make_mask_tile, read_masks
+from hookline.visual.masks import MaskStyle, find_class, make_legend, make_mask_tile, read_masks
 
 
 @HOOKS.register()
@@ -137,8 +137,7 @@ class DetVisualizationHook(VisualizationHook):
 class SegVisualizationHook(VisualizationHook):
     """Draw masks over images, ground truth and prediction side by side, with a legend.
 
-    Masks are index maps [H, W], scores [classes, H, W] or stacks of binary masks. A class 0 named
-    `background` stays transparent.
+    Masks are index maps [H, W], scores [classes, H, W] or stacks of binary masks.
 
     Args:
         class_names: Names of the classes. None uses the names that the data set has.
@@ -146,6 +145,8 @@ class SegVisualizationHook(VisualizationHook):
             distinguish.
         opacity: Opacity of the masks, from 0 to 1.
         show_edge: Draw the edges of the masks.
+        background: Class that stays transparent, by its number or name. None means the classes
+            with the name `background` or `背景`.
         score_thr: Pixels whose predicted class has a lower probability stay transparent.
 
     Example:
@@ -162,6 +163,7 @@ class SegVisualizationHook(VisualizationHook):
     palette: list[Any] | None = None
     opacity: float = 0.5
     show_edge: bool = True
+    background: int | str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -169,11 +171,21 @@ class SegVisualizationHook(VisualizationHook):
             raise parameter_error(self, "opacity", "must be from 0 to 1")
         self._palette = _parse_colors(self, "palette", self.palette)
 
+    def before_run(self, runner: BaseRunner) -> None:
+        super().before_run(runner)
+        names = self.get_class_names(runner, "train")
+        if isinstance(self.background, str) and names and self.background not in names:
+            suggestion = suggest(self.background, names)
+            raise parameter_error(self, "background", "is not a class", suggestion=suggestion)
+
     def get_class_names(self, runner: BaseRunner, mode: str) -> Sequence[str]:
         return self.class_names or super().get_class_names(runner, mode)
 
     def draw(self, batch: ResultBatch) -> Canvas:
-        style = MaskStyle(batch.class_names, self._palette, self.opacity, self.show_edge)
+        background = find_class(self.background, batch.class_names)
+        style = MaskStyle(
+            batch.class_names, self._palette, self.opacity, self.show_edge, background
+        )
         columns = []
         all_masks = []
         for field, caption in self.columns():

@@ -16,28 +16,44 @@ from hookline.visual.images import enlarge_or_shrink, shape_text, zoom_to
 TILE_SIZE = 192  # pixels
 NO_CLASS = -1
 MAX_LABELS = 255  # without class names; 255 usually marks ignored pixels
+BACKGROUND_NAMES = ("background", "背景")
 
 
 @dataclass(frozen=True)
 class MaskStyle:
-    """Looks of masks. A class 0 with the name `background` stays transparent.
+    """Looks of masks.
 
     Args:
         class_names: Names of the classes; a class without one is shown by its number.
         palette: Colors of the classes.
         opacity: Opacity of the colors over the image, from 0 to 1.
         show_edge: Whether the edges of masks are drawn opaque.
+        background: Class that stays transparent; by default those with the name `background` or
+            `背景`.
     """
 
     class_names: Sequence[str] = ()
     palette: Sequence[Color] = ()
     opacity: float = 0.5
     show_edge: bool = True
+    background: int | None = None
 
     def is_transparent(self, label: int) -> bool:
-        if label != 0 or not self.class_names:
+        if self.background is not None:
+            return label == self.background
+        if not 0 <= label < len(self.class_names):
             return False
-        return self.class_names[0].strip("_").lower() == "background"
+        return self.class_names[label].strip("_ ").lower() in BACKGROUND_NAMES
+
+
+def find_class(background: int | str | None, class_names: Sequence[str]) -> int | None:
+    """Return the number of a class that is given by its number or its name."""
+    if not isinstance(background, str):
+        return background
+    if background not in class_names:
+        known = ", ".join(class_names) or "none"
+        raise ValueError(f"background: {background!r} is not a class name; known names: {known}")
+    return list(class_names).index(background)
 
 
 def make_mask_tile(image: np.ndarray, mask: np.ndarray, style: MaskStyle, caption: str) -> Tile:

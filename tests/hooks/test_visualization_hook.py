@@ -241,6 +241,27 @@ def test_masks_of_truth_and_prediction_are_drawn_with_a_legend(tmp_path):
     assert columns.min() in (MARGIN, MARGIN + 4 * 12)
 
 
+@pytest.mark.parametrize("background", ["sky", 0])
+def test_a_given_background_class_is_left_clear(tmp_path, background):
+    target = torch.zeros(2, 16, 16, dtype=torch.long)
+    target[:, 4:8, 4:8] = 1
+    colors = {"class_names": ["sky", "cat"], "palette": ["#ff0000", "#00ff00"]}
+    hook = SegVisualizationHook(interval=1, draw_pred=False, background=background, **colors)
+    data = [(torch.zeros(2, 3, 16, 16), target)]
+    _, records = run(tmp_path, hook, model=nn.Conv2d(3, 2, 1), train_loader=data, max_iters=1)
+    pixels = records.records[0].value
+    assert (pixels == (0, 255, 0)).all(-1).any()
+    assert not (pixels == (255, 0, 0)).all(-1).any()
+
+
+def test_a_background_that_is_not_a_class_is_rejected_before_the_first_batch(tmp_path):
+    hook = SegVisualizationHook(class_names=["sky", "cat"], background="skye")
+    with pytest.raises(ConfigError) as caught:
+        run(tmp_path, hook)
+    assert (caught.value.parameter, caught.value.value) == ("background", "skye")
+    assert caught.value.suggestion.nearest == "sky"
+
+
 def test_masks_of_a_wrong_shape_are_reported(tmp_path, caplog):
     run(tmp_path, SegVisualizationHook(interval=4))
     assert caplog.messages[0].startswith("SegVisualizationHook: ")

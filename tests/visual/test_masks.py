@@ -9,6 +9,7 @@ from hookline.visual.colors import class_color
 from hookline.visual.masks import (
     TILE_SIZE,
     MaskStyle,
+    find_class,
     find_edges,
     make_legend,
     make_mask_tile,
@@ -65,6 +66,35 @@ def test_the_legend_lists_the_visible_classes():
 
 def test_without_names_class_0_is_visible_and_255_is_not():
     assert visible_labels([np.array([[0, 1], [3, 255]])], MaskStyle()) == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("names", "background", "visible"),
+    [
+        (["background", "cat", "dog"], None, [1, 2]),
+        (["背景", "猫", "狗"], None, [1, 2]),
+        (["cat", "dog", "__Background__"], None, [0, 1]),
+        (["cat", "backgrounds", "dog"], None, [0, 1, 2]),
+        (["sky", "cat", "dog"], "sky", [1, 2]),
+        (["background", "cat", "dog"], "cat", [0, 2]),
+        (["sky", "cat", "dog"], 2, [0, 1]),
+        ([], 0, [1, 2]),
+    ],
+)
+def test_the_background_class_is_left_clear(names, background, visible):
+    mask = np.array([[0, 1, 2]]).repeat(3, 1).repeat(9, 0)
+    style = MaskStyle(names, background=find_class(background, names))
+    assert visible_labels([mask], style) == visible
+    image = np.full((9, 9, 3), 100, dtype=np.uint8)
+    pixels = make_mask_tile(image, mask, style, "truth").pixels
+    for label in range(3):
+        is_clear = pixels[:, label * TILE_SIZE // 3 + 2 : (label + 1) * TILE_SIZE // 3 - 4] == 100
+        assert is_clear.all() == (label not in visible)
+
+
+def test_a_background_that_is_not_a_class_is_rejected():
+    with pytest.raises(ValueError, match=r"background: 'skies' .*: sky, cat"):
+        find_class("skies", ["sky", "cat"])
 
 
 @pytest.mark.parametrize(
