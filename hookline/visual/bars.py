@@ -61,7 +61,7 @@ def draw_gradient_bars(
         if _is_positive(mean):
             length = axis.position(mean)
             canvas.add(Rectangle(left, top + 5, length, ROW_HEIGHT - 10, MEAN_COLOR))
-    for label, color in (("mean |gradient|", MEAN_COLOR), ("largest", MAX_COLOR)):
+    for label, color in (("mean |gradient|", MEAN_COLOR), ("largest |gradient|", MAX_COLOR)):
         canvas.add(
             Rectangle(left, 29, 12, 9, color),
             Text(left + 16, 34, label, TICK_SIZE),

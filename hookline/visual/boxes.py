@@ -92,7 +92,8 @@ def make_box_tile(image: np.ndarray, found: Detections, style: BoxStyle, caption
         middle = bounds.top + bounds.height / 2
         shapes.append(Rectangle(*bounds, color))
         shapes.append(Text(bounds.left + LABEL_PADDING, middle, text, LABEL_SIZE, text_color))
-    return Tile(pixels, [(f"{caption}: {len(order)}", BLACK)], shapes=shapes)
+    objects = "object" if len(order) == 1 else "objects"
+    return Tile(pixels, [(f"{caption}: {len(order)} {objects}", BLACK)], shapes=shapes)
 
 
 def label_size(text: str) -> tuple[int, int]:
@@ -214,15 +215,18 @@ def _place_label(
     image_shape: tuple[int, ...],
     taken: Sequence[LabelBounds],
 ) -> LabelBounds:
-    """Place a label above its box, else inside, else below, else at the right end of the box.
+    """Place a label above its box, else inside, below, at the right end, or in any row beside it.
 
     Returns the first place that hides no other label, or the one above the box.
     """
     left, top, right, bottom = box
     width, height = size
     candidates = []
+    near = (top - height, top, bottom, bottom - height)
+    rows = np.arange(0, image_shape[0] - height, height)
+    rows = rows[np.argsort(np.abs(rows - top))]
     for x in (left, right - width):
-        for y in (top - height, top, bottom, bottom - height):
+        for y in (*near, *rows):
             x_inside = min(max(x, 0.0), image_shape[1] - width)
             y_inside = min(max(y, 0.0), image_shape[0] - height)
             candidates.append(LabelBounds(x_inside, y_inside, width, height))

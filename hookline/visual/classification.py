@@ -55,6 +55,8 @@ def draw_classification(
         tiles.append(Tile(pixels, captions, frame))
     if truth is not None and predictions is not None:
         title = f"{title}: {len(tiles) - mistakes} of {len(tiles)} right"
+    if any(is_uncertain(prediction, score_thr) for prediction in predictions or ()):
+        title += f" (?: below {score_thr:.0%})"
     return draw_grid(tiles, title)
 
 
@@ -107,13 +109,18 @@ def caption_prediction(
     """Return a caption such as `✓ cat 98%`."""
     text = class_name(prediction.label, class_names)
     if prediction.confidence is not None:
-        if prediction.confidence < score_thr:
+        if is_uncertain(prediction, score_thr):
             text += "?"
         text += f" {prediction.confidence:.0%}"
     if target is None:
         return text
     mark = "✓" if prediction.label == target else "✗"
     return f"{mark} {text}"
+
+
+def is_uncertain(prediction: Prediction, score_thr: float) -> bool:
+    """Return whether a prediction has a confidence below a threshold."""
+    return prediction.confidence is not None and prediction.confidence < score_thr
 
 
 def prediction_color(prediction: Prediction, target: int | None) -> Color:

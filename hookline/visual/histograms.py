@@ -9,7 +9,7 @@ import numpy as np
 from hookline.visual.bars import select_rows
 from hookline.visual.canvas import Canvas, Rectangle, Text
 from hookline.visual.colors import Color
-from hookline.visual.text import shorten
+from hookline.visual.text import shorten, text_width
 
 WEIGHT_COLOR = (0, 114, 178)
 GRADIENT_COLOR = (213, 94, 0)
@@ -24,10 +24,8 @@ PLOT_WIDTH = BINS * BIN_WIDTH
 PLOT_HEIGHT = 32
 ROW_HEIGHT = 56
 TOP = 44
-NAME_WIDTH = 170
+MAX_NAME_WIDTH = 170
 MARGIN = 14
-WEIGHTS_X = NAME_WIDTH + MARGIN
-GRADIENTS_X = WEIGHTS_X + PLOT_WIDTH + 2 * MARGIN
 TITLE_SIZE = 13
 NAME_SIZE = 11
 TICK_SIZE = 9
@@ -40,20 +38,24 @@ def draw_histograms(layers: Mapping[str, tuple[np.ndarray, np.ndarray]], title: 
         layers: Weights and gradients by layer.
     """
     names = select_rows(list(layers), limit=MAX_ROWS)
-    canvas = Canvas(TOP + ROW_HEIGHT * len(names) + 8, GRADIENTS_X + PLOT_WIDTH + MARGIN)
+    widest = max((text_width(name, NAME_SIZE) for name in names), default=0)
+    names_end = MARGIN + round(min(MAX_NAME_WIDTH, widest))
+    weights_x = names_end + MARGIN
+    gradients_x = weights_x + PLOT_WIDTH + 2 * MARGIN
+    canvas = Canvas(TOP + ROW_HEIGHT * len(names) + 8, gradients_x + PLOT_WIDTH + MARGIN)
     short_title = shorten(title, TITLE_SIZE, canvas.width - 2 * MARGIN)
     canvas.add(
         Text(MARGIN, 14, short_title, TITLE_SIZE),
-        Text(WEIGHTS_X, 34, "weights", NAME_SIZE, WEIGHT_COLOR),
-        Text(GRADIENTS_X, 34, "gradients", NAME_SIZE, GRADIENT_COLOR),
+        Text(weights_x, 34, "weights (values per bin)", NAME_SIZE, WEIGHT_COLOR),
+        Text(gradients_x, 34, "gradients (values per bin)", NAME_SIZE, GRADIENT_COLOR),
     )
     for row, name in enumerate(names):
         top = TOP + ROW_HEIGHT * row
-        short_name = shorten(name, NAME_SIZE, NAME_WIDTH - MARGIN)
-        canvas.add(Text(NAME_WIDTH, top + 18, short_name, NAME_SIZE, align="right"))
+        short_name = shorten(name, NAME_SIZE, MAX_NAME_WIDTH)
+        canvas.add(Text(names_end, top + 18, short_name, NAME_SIZE, align="right"))
         weights, gradients = layers[name]
-        _add_histogram(canvas, WEIGHTS_X, top, weights, WEIGHT_COLOR)
-        _add_histogram(canvas, GRADIENTS_X, top, gradients, GRADIENT_COLOR)
+        _add_histogram(canvas, weights_x, top, weights, WEIGHT_COLOR)
+        _add_histogram(canvas, gradients_x, top, gradients, GRADIENT_COLOR)
     return canvas
 
 

@@ -110,7 +110,7 @@ def test_stacked_boxes_are_read_without_their_padding():
 def test_an_image_without_boxes_is_drawn_without_them():
     (found,) = read([{"boxes": np.zeros((0, 4)), "labels": np.zeros(0)}])
     result = make_box_tile(np.zeros((*SIZE, 3), dtype=np.uint8), found, BoxStyle(), "truth")
-    assert result.captions[0][0] == "truth: 0"
+    assert result.captions[0][0] == "truth: 0 objects"
     assert result.shapes == []
 
 
@@ -140,7 +140,7 @@ def test_boxes_below_the_threshold_are_not_drawn():
         class_color(1)
     }
     assert [text.text for text in texts(result)] == ["1 90%"]
-    assert result.captions[0][0] == "predicted: 1"
+    assert result.captions[0][0] == "predicted: 1 object"
 
 
 def test_labels_have_names_scores_and_given_colors():
@@ -187,6 +187,13 @@ def test_labels_of_boxes_at_one_place_do_not_hide_each_other():
     for index, label in enumerate(labels):
         for other in labels[:index]:
             assert abs(label.y - other.y) >= height or abs(label.x - other.x) >= width
+
+
+def test_labels_of_many_boxes_at_the_edge_do_not_hide_each_other():
+    labels = texts(tile([[10, 2, 30, 24]] * 12, range(12), class_names=["a long name"] * 12))
+    rows = sorted(label.y for label in labels)
+    height = label_size("a long name")[1]
+    assert np.diff(rows).min() >= height
 
 
 def test_a_large_image_is_shrunk_with_its_boxes():

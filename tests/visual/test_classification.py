@@ -43,7 +43,7 @@ def test_a_mistake_is_crossed_red_and_framed():
 def test_an_unsure_prediction_has_a_question_mark():
     predictions = [Prediction(1, 0.2)]
     canvas = draw_classification([IMAGE], None, predictions, "t", ["cat", "dog"], score_thr=0.3)
-    assert list(colors_of_texts(canvas)) == ["t", "dog? 20%"]
+    assert list(colors_of_texts(canvas)) == ["t (?: below 30%)", "dog? 20%"]
 
 
 def test_too_few_targets_or_predictions_are_rejected():
