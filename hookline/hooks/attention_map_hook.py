@@ -13,10 +13,15 @@ from hookline.hooks.bases.picture import ImageHook, NamedCanvases, select_layers
 from hookline.visual.attention import AttentionRecorder, attention_over_image
 from hookline.visual.canvas import Canvas
 from hookline.visual.colors import BLACK
-from hookline.visual.grid import Tile, draw_grid
-from hookline.visual.heat_maps import draw_feature_maps, overlay
+from hookline.visual.grid import ColorScale, Tile, draw_grid
+from hookline.visual.heat_maps import (
+    describe_range,
+    draw_feature_maps,
+    make_input_tile,
+    overlay,
+)
 from hookline.visual.images import enlarge_or_shrink, zoom_to
-from hookline.visual.samples import Samples, take_samples
+from hookline.visual.samples import take_image
 
 TILE_SIZE = 128  # pixels
 DEFAULT_LAYER_COUNT = 2
@@ -78,7 +83,6 @@ class AttentionMapHook(ImageHook):
         recorder.stop()
         try:
             found = recorder.compute_weights(DEFAULT_LAYER_COUNT if self.layers is None else None)
-            samples = take_samples(runner, self.sample_batch_idx + 1)
         except Exception as error:  # a picture must not end the run, whatever the layer raises
             message = f"cannot compute the attention weights, and will not try again: {error}"
             self.warn_once(runner, message)
@@ -87,13 +91,14 @@ class AttentionMapHook(ImageHook):
             self.warn_once(runner, "the model has no attention that can be drawn")
             return
         weights = {name: each.numpy() for name, each in found.items()}
+        image = take_image(runner.batch, self.sample_batch_idx)
         step = runner.iter
 
         def compose() -> NamedCanvases:
-            image = self._image_of(samples, runner)
+            pixels = self.optional_to_rgb(image, runner.logger)
             for name, each in weights.items():
                 title = f"attention of {name}, step {step}"
-                yield name, draw_attention(each[: self.max_heads], image, title)
+                yield name, draw_attention(each[: self.max_heads], pixels, title)
 
         self.paint(runner, compose, step)
 
@@ -105,25 +110,19 @@ class AttentionMapHook(ImageHook):
             self._recorder.stop()
         super().cleanup(runner)
 
-    def _image_of(self, samples: Samples, runner: BaseRunner) -> np.ndarray | None:
-        """Return the input of the sample as an image, None if it is something else."""
-        try:
-            images = samples.images()
-        except ValueError:
-            return None
-        return self.to_rgb(images, runner.logger)[-1]
-
 
 def draw_attention(weights: np.ndarray, image: np.ndarray | None, title: str) -> Canvas:
     """Draw weights [heads, queries, keys] over an image, or as matrices if they do not fit it."""
-    matrices = draw_feature_maps(weights, f"{title} (rows: queries, columns: keys)")
+    names = [f"head {number}" for number in range(len(weights))]
+    matrices_title = f"{title} (rows: queries, columns: keys)"
     if image is None:
-        return matrices
-    pixels = enlarge_or_shrink(image, zoom_to(image, TILE_SIZE))
-    tiles = [Tile(pixels, [("input", BLACK)])]
-    for number, head in enumerate(weights, start=1):
+        return draw_feature_maps(weights, matrices_title, names)
+    tiles = []
+    for name, head in zip(names, weights, strict=True):
         heat = attention_over_image(head, *image.shape[:2])
         if heat is None:
-            return matrices
-        tiles.append(Tile(overlay(pixels, heat), [(f"head {number}", BLACK)]))
-    return draw_grid(tiles, title, scale="attention, low to high")
+            return draw_feature_maps(weights, matrices_title, names, image)
+        pixels = enlarge_or_shrink(overlay(image, heat), zoom_to(image, TILE_SIZE))
+        tiles.append(Tile(pixels, [(name, BLACK), (describe_range(heat), BLACK)]))
+    scale = ColorScale("attention, each head on its own scale", "lowest", "highest")
+    return draw_grid(tiles, title, lead=make_input_tile(image, TILE_SIZE), scale=scale)

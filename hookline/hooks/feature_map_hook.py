@@ -13,8 +13,9 @@ from torch.utils.hooks import RemovableHandle
 
 from hookline.engine import HOOKS, BaseRunner
 from hookline.errors import require_at_least
-from hookline.hooks.bases.picture import NamedCanvases, PictureHook, select_layers
-from hookline.visual.heat_maps import as_maps, draw_feature_maps
+from hookline.hooks.bases.picture import ImageHook, NamedCanvases, select_layers
+from hookline.visual.heat_maps import as_maps, draw_feature_maps, name_maps
+from hookline.visual.samples import take_image
 
 CONVOLUTIONS = (
     nn.Conv1d,
@@ -29,11 +30,12 @@ DEFAULT_LAYER_COUNT = 3
 
 @HOOKS.register()
 @dataclass
-class FeatureMapHook(PictureHook):
-    """Draw the outputs of layers for one training sample.
+class FeatureMapHook(ImageHook):
+    """Draw the outputs of layers for one training sample, a heat map for each channel.
 
-    The hook reads the layers only in iterations that it draws. Weights, gradients and the random
-    state do not change.
+    If the input is an image, it is drawn beside the maps. Each map has its own scale. The hook
+    reads the layers only in iterations that it draws. Weights, gradients and the random state do
+    not change.
 
     Args:
         frequency: Number of iterations between two pictures.
@@ -42,6 +44,9 @@ class FeatureMapHook(PictureHook):
             sample.
         layers: Names of the layers, with wildcards (`features.*`). None draws the last three
             convolutions.
+        mean: Mean that the inputs were normalized with, for each channel. None estimates it.
+        std: Standard deviation that the inputs were normalized with, for each channel. None
+            estimates it.
 
     Example:
         ```yaml
@@ -54,6 +59,8 @@ class FeatureMapHook(PictureHook):
     max_features: int = 16
     sample_batch_idx: int = 0
     layers: list[str] | None = None
+    mean: list[float] | None = None
+    std: list[float] | None = None
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "frequency", "max_features")
@@ -84,7 +91,9 @@ class FeatureMapHook(PictureHook):
         outputs = self._outputs
         self._outputs = {}
         if outputs:
-            self.paint(runner, functools.partial(self._compose, outputs, runner.iter), runner.iter)
+            image = take_image(runner.batch, self.sample_batch_idx)
+            compose = functools.partial(self._compose, runner, outputs, image, runner.iter)
+            self.paint(runner, compose, runner.iter)
         elif was_due:
             self.warn_once(
                 runner,
@@ -107,11 +116,22 @@ class FeatureMapHook(PictureHook):
             # Copy now: the next layer may work in place.
             self._outputs[name] = sample.to("cpu", torch.float32, copy=True).numpy()
 
-    def _compose(self, outputs: dict[str, np.ndarray], step: int) -> NamedCanvases:
+    def _compose(
+        self,
+        runner: BaseRunner,
+        outputs: dict[str, np.ndarray],
+        image: np.ndarray | None,
+        step: int,
+    ) -> NamedCanvases:
+        pixels = self.optional_to_rgb(image, runner.logger)
         for name, sample in outputs.items():
             shape = " × ".join(map(str, sample.shape))
+            title = f"{name} ({shape}), step {step}"
+            if sample.ndim > 1 and len(sample) > self.max_features:
+                title += f": the first {self.max_features} of {len(sample)}"
             maps = as_maps(sample, self.max_features)
-            yield name, draw_feature_maps(maps, f"{name}  ({shape}), step {step}")
+            names = name_maps(sample, self.max_features)
+            yield name, draw_feature_maps(maps, title, names, pixels)
 
     def _remove_handles(self) -> None:
         for handle in self._handles:

@@ -16,7 +16,7 @@ from hookline.visual.classification import (
     prediction_color,
 )
 from hookline.visual.colors import BLACK
-from hookline.visual.grid import Tile, draw_grid
+from hookline.visual.grid import ColorScale, Tile, draw_grid
 from hookline.visual.heat_maps import overlay
 from hookline.visual.images import enlarge_or_shrink, zoom_to
 
@@ -37,24 +37,28 @@ def draw_explanation(
     class_names: Sequence[str],
     title: str,
 ) -> Canvas:
-    """Draw each image with its true class, and beside it with each of its heat maps."""
+    """Draw each image with its true class, and beside it with each of its heat maps.
+
+    Each heat map has the name of its method and the predicted class below it.
+    """
     check_count("targets", truth, len(images))
     tiles = []
     for index, image in enumerate(images):
+        zoom = zoom_to(image, TILE_SIZE)
         target = None if truth is None else truth[index]
+        captions = [("input", BLACK)]
+        if target is not None:
+            captions.append((f"truth {class_name(target, class_names)}", BLACK))
+        tiles.append(Tile(enlarge_or_shrink(image, zoom), captions))
         prediction = explanation.predictions[index]
         caption = caption_prediction(prediction, target, class_names)
         color = prediction_color(prediction, target)
-        pixels = enlarge_or_shrink(image, zoom_to(image, TILE_SIZE))
-        input_caption = "input"
-        if target is not None:
-            input_caption = f"truth {class_name(target, class_names)}"
-        tiles.append(Tile(pixels, [(input_caption, BLACK)]))
-        for heat in explanation.maps.values():
-            tiles.append(Tile(overlay(pixels, heat[index]), [(caption, color)]))
+        for method, maps in explanation.maps.items():
+            pixels = enlarge_or_shrink(overlay(image, maps[index]), zoom)
+            tiles.append(Tile(pixels, [(method, BLACK), (f"predicted {caption}", color)]))
     return draw_grid(
         tiles,
         f"{title}: {', '.join(explanation.maps)}",
         tiles_per_sample=1 + len(explanation.maps),
-        scale="relevance for the prediction, low to high",
+        scale=ColorScale("relevance for the prediction, each map on its own scale"),
     )

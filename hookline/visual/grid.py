@@ -1,4 +1,4 @@
-"""A grid of images with captions, below a title and above a legend."""
+"""A grid of images with captions, below a title and above a legend or a color scale."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hookline.visual.canvas import Canvas, Raster, Rectangle, Shape, Text
-from hookline.visual.colors import BLACK, Color, heat_colors
+from hookline.visual.colors import Color, heat_colors
 from hookline.visual.text import shorten, text_width
 
 # Lengths in pixels.
@@ -19,12 +19,16 @@ TITLE_HEIGHT = 26
 TITLE_SIZE = 12
 CAPTION_HEIGHT = 16
 CAPTION_SIZE = 11
-MIN_TILE_WIDTH = 96  # leaves room for a caption
+MIN_COLUMN_WIDTH = 96
+MAX_CAPTION_WIDTH = 168  # that widens a column; a wider caption is shortened
+MAX_TEXT_WIDTH = 540  # of a title or scale that widens a grid of few tiles
+LEAD_GAP = 24
 FRAME = 3
 LEGEND_ROW_HEIGHT = 24
 SWATCH = 14
 SCALE_WIDTH = 120
 SCALE_HEIGHT = 12
+SCALE_GAP = 6
 
 ColoredText = tuple[str, Color]
 
@@ -39,41 +43,81 @@ class Tile:
     shapes: Sequence[Shape] = ()
 
 
+@dataclass(frozen=True)
+class ColorScale:
+    """A bar of the colors of a heat map, with its meaning and the names of its ends."""
+
+    meaning: str
+    low: str = "low"
+    high: str = "high"
+    colormap: str = "inferno"
+
+    def width(self) -> float:
+        texts = (self.low, self.high, self.meaning)
+        return (
+            SCALE_WIDTH + 5 * SCALE_GAP + 2 + sum(text_width(text, CAPTION_SIZE) for text in texts)
+        )
+
+
 def draw_grid(
     tiles: Sequence[Tile],
     title: str,
     *,
     tiles_per_sample: int = 1,
+    lead: Tile | None = None,
     legend: Sequence[ColoredText] = (),
-    scale: str = "",
+    scale: ColorScale | None = None,
 ) -> Canvas:
     """Draw tiles in rows, those of a sample side by side.
 
     Args:
+        lead: A tile on the left of the others.
         legend: Names of classes and their colors.
-        scale: What a bar from cold to hot stands for; without it there is no bar.
+        scale: The meaning of the colors of heat maps.
     """
-    width = max(MIN_TILE_WIDTH, *(tile.pixels.shape[1] for tile in tiles))
-    height = max(tile.pixels.shape[0] + CAPTION_HEIGHT * len(tile.captions) for tile in tiles)
+    width = _column_width(tiles)
+    height = max(_tile_height(tile) for tile in tiles)
     columns = _choose_columns(len(tiles) // tiles_per_sample, tiles_per_sample, height, width)
     rows = math.ceil(len(tiles) / columns)
-    inner_width = columns * (width + GAP) - GAP
-    legend_rows = _break_legend(legend, inner_width)
+    left = MARGIN
     bottom = TITLE_HEIGHT + rows * (height + GAP)
-    footer_height = LEGEND_ROW_HEIGHT * (len(legend_rows) + bool(scale)) + 4
-    canvas = Canvas(bottom + footer_height, inner_width + 2 * MARGIN)
-    short_title = shorten(title, TITLE_SIZE, inner_width)
+    if lead is not None:
+        left += _column_width([lead]) + LEAD_GAP
+        bottom = max(bottom, TITLE_HEIGHT + _tile_height(lead) + GAP)
+    right = left + columns * (width + GAP) - GAP
+    canvas = Canvas(bottom, max(right + MARGIN, _text_room(title, scale)))
+    short_title = shorten(title, TITLE_SIZE, canvas.width - 2 * MARGIN)
     canvas.add(Text(MARGIN, TITLE_HEIGHT / 2, short_title, TITLE_SIZE))
+    if lead is not None:
+        _add_tile(canvas, lead, MARGIN, TITLE_HEIGHT, _column_width([lead]))
     for index, tile in enumerate(tiles):
-        x = MARGIN + index % columns * (width + GAP)
+        x = left + index % columns * (width + GAP)
         y = TITLE_HEIGHT + index // columns * (height + GAP)
         _add_tile(canvas, tile, x, y, width)
-    for row in legend_rows:
-        _add_legend_row(canvas, row, bottom)
-        bottom += LEGEND_ROW_HEIGHT
-    if scale:
-        _add_scale(canvas, scale, bottom)
+    _append_footer(canvas, legend, scale)
     return canvas
+
+
+def _text_room(title: str, scale: ColorScale | None) -> int:
+    """Return the width of a canvas with room for the texts above and below the tiles."""
+    width = text_width(title, TITLE_SIZE)
+    if scale is not None:
+        width = max(width, scale.width())
+    return math.ceil(min(MAX_TEXT_WIDTH, width)) + 2 * MARGIN
+
+
+def _column_width(tiles: Sequence[Tile]) -> int:
+    width = MIN_COLUMN_WIDTH
+    for tile in tiles:
+        width = max(width, tile.pixels.shape[1])
+        for caption, _ in tile.captions:
+            caption_width = math.ceil(text_width(caption, CAPTION_SIZE))
+            width = max(width, min(MAX_CAPTION_WIDTH, caption_width))
+    return width
+
+
+def _tile_height(tile: Tile) -> int:
+    return tile.pixels.shape[0] + CAPTION_HEIGHT * len(tile.captions)
 
 
 def _choose_columns(samples: int, tiles_per_sample: int, height: int, width: int) -> int:
@@ -105,6 +149,17 @@ def _add_tile(canvas: Canvas, tile: Tile, x: int, y: int, width: int) -> None:
         middle += CAPTION_HEIGHT
 
 
+def _append_footer(canvas: Canvas, legend: Sequence[ColoredText], scale: ColorScale | None) -> None:
+    """Make a canvas higher, and add a legend and a color scale below the tiles."""
+    for row in _break_legend(legend, canvas.width - 2 * MARGIN):
+        _add_legend_row(canvas, row, canvas.height)
+        canvas.height += LEGEND_ROW_HEIGHT
+    if scale is not None:
+        _add_scale(canvas, scale, canvas.height)
+        canvas.height += LEGEND_ROW_HEIGHT
+    canvas.height += 4
+
+
 def _break_legend(legend: Sequence[ColoredText], width: int) -> list[list[ColoredText]]:
     """Distribute the entries of a legend over rows of a width."""
     rows: list[list[ColoredText]] = []
@@ -134,11 +189,15 @@ def _entry_width(name: str) -> int:
     return SWATCH + 20 + round(text_width(name, CAPTION_SIZE))
 
 
-def _add_scale(canvas: Canvas, name: str, top: int) -> None:
-    width = min(SCALE_WIDTH, canvas.width - 2 * MARGIN)
-    colors = heat_colors(np.linspace(0, 1, width), "inferno")
-    short = shorten(name, CAPTION_SIZE, canvas.width - width - 3 * MARGIN)
-    canvas.add(
-        Raster(MARGIN, top + 5, colors[None].repeat(SCALE_HEIGHT, 0)),
-        Text(MARGIN + width + 8, top + 11, short, CAPTION_SIZE, BLACK),
-    )
+def _add_scale(canvas: Canvas, scale: ColorScale, top: int) -> None:
+    middle = top + 5 + SCALE_HEIGHT / 2
+    x = MARGIN
+    canvas.add(Text(x, middle, scale.low, CAPTION_SIZE))
+    x += math.ceil(text_width(scale.low, CAPTION_SIZE)) + SCALE_GAP
+    colors = heat_colors(np.linspace(0, 1, SCALE_WIDTH), scale.colormap)
+    canvas.add(Raster(x, top + 5, colors[None].repeat(SCALE_HEIGHT, 0)))
+    x += SCALE_WIDTH + SCALE_GAP
+    canvas.add(Text(x, middle, scale.high, CAPTION_SIZE))
+    x += math.ceil(text_width(scale.high, CAPTION_SIZE)) + 3 * SCALE_GAP
+    meaning = shorten(scale.meaning, CAPTION_SIZE, canvas.width - MARGIN - x)
+    canvas.add(Text(x, middle, meaning, CAPTION_SIZE))

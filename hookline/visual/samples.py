@@ -49,6 +49,23 @@ def get_inputs(batch: Any) -> Any:
     return _find_part(batch, INPUT_KEYS, 0)
 
 
+def take_image(batch: Any, index: int) -> np.ndarray | None:
+    """Copy the input of a sample as an image [H, W, C]; None if the inputs are not images.
+
+    Args:
+        index: Index of the sample; the last one of a smaller batch.
+    """
+    inputs = get_inputs(batch)
+    if isinstance(inputs, torch.Tensor) and inputs.ndim not in (3, 4):
+        return None
+    if not isinstance(inputs, (torch.Tensor, list, tuple)) or not len(inputs):
+        return None
+    sample = inputs[min(index, len(inputs) - 1)]
+    if not isinstance(sample, torch.Tensor) or sample.ndim not in (2, 3):
+        return None
+    return channels_last(to_array(sample))
+
+
 def to_array(tensor: torch.Tensor) -> np.ndarray:
     """Copy a tensor into a numpy array."""
     tensor = tensor.detach()

@@ -13,8 +13,9 @@ from torch import nn
 from hookline.engine import BaseHook
 from hookline.errors import ConfigError
 from hookline.hooks import FeatureMapHook
-from hookline.visual.colors import heat_colors
-from hookline.visual.heat_maps import MIN_WIDTH, TITLE_HEIGHT, as_maps, make_mosaic
+from hookline.visual.backends import render
+from hookline.visual.heat_maps import as_maps, draw_feature_maps, name_maps
+from hookline.visual.images import channels_last, find_scaling, to_rgb
 from tests.helpers import make_runner
 from tests.visual.picture_parts import Records
 
@@ -63,15 +64,13 @@ def run(tmp_path, *hooks, **parts):
     return runner, records.records
 
 
-def shown(record):
-    """Return the pixels below the title, without the margins."""
-    pixels = record.value[TITLE_HEIGHT:]
-    inside = np.flatnonzero((pixels != 255).any((0, 2)))
-    return pixels[:, inside[0] : inside[-1] + 1]
-
-
-def expected(maps):
-    return heat_colors(make_mosaic(np.asarray(maps)))
+def expected(output, inputs, title, limit=16):
+    """Return the picture of a sample's output beside its input."""
+    image = channels_last(inputs.numpy())
+    pixels = to_rgb(image, find_scaling([image]))
+    sample = np.asarray(output)
+    names = name_maps(sample, limit)
+    return render(draw_feature_maps(as_maps(sample, limit), title, names, pixels))
 
 
 def test_the_last_three_convolutions_are_drawn_when_due(tmp_path):
@@ -87,9 +86,8 @@ def test_the_last_three_convolutions_are_drawn_when_due(tmp_path):
         for layer in ("0.3", "1", "2")
         for step in (0, 3, 6)
     ]
-    assert (
-        Image.open(tmp_path / "visualizations/FeatureMapHook/1/step_000003.png").width == MIN_WIDTH
-    )
+    saved = Image.open(tmp_path / "visualizations/FeatureMapHook/1/step_000003.png")
+    assert np.array_equal(saved, records[4].value)
 
 
 def test_a_run_with_pictures_ends_bit_identical_to_one_without(tmp_path):
@@ -134,27 +132,44 @@ def test_the_picture_is_the_output_of_the_layer_for_the_chosen_sample(tmp_path):
     )
     (record,) = records
     assert (record.kind, record.name, record.iter) == ("image", "FeatureMapHook/0.0", 0)
+    title = "0.0 (4 × 6 × 6), step 0: the first 3 of 4"
+    picture = expected(output[2], first_batch[2], title, limit=3)
     # A convolution rounds differently with another number of threads.
-    assert np.abs(shown(record).astype(int) - expected(output[2, :3])).max() <= 3
+    assert np.abs(record.value.astype(int) - picture).max() <= 3
 
 
 def test_a_sample_beyond_the_batch_is_the_last_one(tmp_path):
     _, records = run(tmp_path / "a", FeatureMapHook(layers=["1"], sample_batch_idx=99))
     _, last = run(tmp_path / "b", FeatureMapHook(layers=["1"], sample_batch_idx=4))
-    assert np.array_equal(shown(records[0]), shown(last[0]))
+    assert np.array_equal(records[0].value, last[0].value)
 
 
 def test_at_most_max_features_channels_are_drawn(tmp_path):
     _, few = run(tmp_path / "few", FeatureMapHook(layers=["2"], max_features=2))
     _, all_of_them = run(tmp_path / "all", FeatureMapHook(layers=["2"], max_features=100))
-    assert shown(few[0]).shape == expected(torch.zeros(2, 2, 2)).shape
-    assert shown(all_of_them[0]).shape == expected(torch.zeros(20, 2, 2)).shape
+    zeros = np.zeros((20, 2, 2))
+    image = images()[0][0][0]
+    assert len(few[0].value) == len(expected(zeros, image, "", limit=2))
+    assert len(all_of_them[0].value) == len(expected(zeros, image, "", limit=100))
+
+
+def test_maps_of_a_model_without_images_have_no_input_beside_them(tmp_path):
+    tokens = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(20, 3))
+    data = [(torch.randint(9, (2, 5)), torch.randint(3, (2,)))]
+    records = Records()
+    hook = FeatureMapHook(layers=["0"])
+    make_runner(tmp_path, hook, records, model=tokens, train_loader=data, max_iters=1).train()
+    (record,) = records.records
+    sample = np.zeros((5, 4))
+    maps = draw_feature_maps(as_maps(sample, 16), "0 (5 × 4), step 0", name_maps(sample, 16))
+    assert record.value.shape == render(maps).shape
 
 
 def test_layers_are_selected_with_wildcards_and_need_not_be_convolutions(tmp_path):
     _, records = run(tmp_path, FeatureMapHook(layers=["0.[03]", "4"]))
     assert [record.name.rpartition("/")[2] for record in records] == ["0.0", "0.3", "4"]
-    assert shown(records[2]).shape == expected(as_maps(np.zeros(3), 16)).shape
+    title = "4 (3), step 0"
+    assert records[2].value.shape == expected(np.zeros(3), images()[0][0][0], title).shape
 
 
 def test_a_missing_layer_is_an_error_before_the_first_batch(tmp_path):

@@ -7,7 +7,16 @@ import pytest
 
 from hookline.visual.backends import render
 from hookline.visual.canvas import Raster, Rectangle, Text
-from hookline.visual.grid import GAP, MARGIN, TITLE_HEIGHT, Tile, draw_grid
+from hookline.visual.colors import heat_colors
+from hookline.visual.grid import (
+    GAP,
+    MARGIN,
+    MAX_CAPTION_WIDTH,
+    TITLE_HEIGHT,
+    ColorScale,
+    Tile,
+    draw_grid,
+)
 from hookline.visual.text import text_width
 
 BLACK = (0, 0, 0)
@@ -79,14 +88,42 @@ def test_a_long_legend_continues_in_further_rows_and_stays_inside():
     assert len({swatch.y for swatch in swatches.values()}) > 1
 
 
-def test_a_scale_has_a_color_bar_and_a_name():
+def test_a_scale_has_a_color_bar_with_its_meaning_and_the_names_of_its_ends():
     plain = draw_grid([tile(10), tile(10)], "title")
-    canvas = draw_grid([tile(10), tile(10)], "title", scale="heat")
-    assert "heat" in texts(canvas)
+    scale = ColorScale("heat", "cold", "hot", "viridis")
+    canvas = draw_grid([tile(10), tile(10)], "title", scale=scale)
     assert canvas.height > plain.height
+    bar = canvas.shapes[-3]
+    assert isinstance(bar, Raster)
+    ends = heat_colors(np.array([0.0, 1.0]), "viridis")
+    assert np.array_equal(bar.pixels[0, [0, -1]], ends)
+    found = texts(canvas)
+    assert found["cold"].x < bar.x < bar.x + bar.pixels.shape[1] < found["hot"].x < found["heat"].x
+
+
+def test_a_lead_tile_stands_on_the_left_of_the_others():
+    canvas = draw_grid([tile(value) for value in (10, 20, 30, 40)], "title", lead=tile(200))
+    rasters = [shape for shape in canvas.shapes if isinstance(shape, Raster)]
+    lead, *others = rasters
+    assert (lead.x, lead.y) == (MARGIN, TITLE_HEIGHT)
+    assert lead.pixels[0, 0, 0] == 200
+    assert all(raster.x > lead.x + 100 for raster in others)
+    assert max(raster.x for raster in others) + 100 == canvas.width - MARGIN
+
+
+@pytest.mark.parametrize("text", ["title", "caption", "scale"])
+def test_a_picture_of_one_tile_has_room_for_its_texts(text):
+    long = "twenty-five letters fit in"
+    parts = {"title": "a", "caption": "b", "scale": "c", text: long}
+    canvas = draw_grid(
+        [tile(1, [(parts["caption"], BLACK)])], parts["title"], scale=ColorScale(parts["scale"])
+    )
+    shape = texts(canvas)[long]
+    assert text_width(long, shape.size) <= canvas.width
 
 
 def test_a_caption_that_is_too_long_is_shortened():
     canvas = draw_grid([tile(1, [("x" * 100, BLACK)])], "title")
     caption = next(text for text in texts(canvas) if text.startswith("x"))
-    assert text_width(caption, texts(canvas)[caption].size) <= 100
+    assert text_width(caption, texts(canvas)[caption].size) <= MAX_CAPTION_WIDTH
+    assert canvas.width == MAX_CAPTION_WIDTH + 2 * MARGIN

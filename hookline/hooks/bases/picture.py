@@ -104,6 +104,14 @@ class ImageHook(PictureHook):
                 )
         return [to_rgb(image, self._scaling) for image in images]
 
+    def optional_to_rgb(
+        self, image: np.ndarray | None, logger: logging.Logger
+    ) -> np.ndarray | None:
+        """Convert an image that may be missing."""
+        if image is None:
+            return None
+        return self.to_rgb([image], logger)[0]
+
 
 @dataclass
 class BatchPictureHook(ImageHook):

@@ -180,6 +180,7 @@ ROWS: dict[str, list[Row]] = {
             palette=(None, ["red", "lime", "blue"]),
             opacity=(0.5, 0.8),
             show_edge=(True, False),
+            background=(None, 1),
         ),
     ],
     "CAMHook": [*EXPLANATION, *rows(of_validation, EXPLAINED, layer=(None, "0"))],
@@ -198,6 +199,8 @@ ROWS: dict[str, list[Row]] = {
         max_features=(16, 2),
         sample_batch_idx=(0, 1),
         layers=(None, ["0"]),
+        mean=(None, [0.2]),
+        std=(None, [0.5]),
     ),
     "AttentionMapHook": rows(
         of_transformer,

@@ -171,7 +171,7 @@ class Drawing:
             size = image.shape[:2]
             heat = torch.nn.functional.interpolate(heat[None, None], size=size, mode="bilinear")
             heat = heat[0, 0]
-        return overlay(image, unit_range(heat.numpy()))
+        return overlay(image, unit_range(heat.numpy()), opacity=(0.55, 0.55))
 
     def show(
         self,
