@@ -229,7 +229,7 @@ class _SDPAInterceptor(TorchFunctionMode):
 def attention_over_image(weights: np.ndarray, height: int, width: int) -> np.ndarray | None:
     """Return weights [queries, keys] as a map of an image, None if the keys are not its patches.
 
-    The map shows what a class token in front of the patches attends to, or else the mean over all
+    The map shows the attention of a class token in front of the patches, or else the mean over all
     queries. The number of keys must fit a grid with the proportions of the image.
     """
     queries, keys = weights.shape

@@ -41,7 +41,7 @@ class Text:
     """A line of text.
 
     Args:
-        x: The left end, the center or the right end of the text, as `align` says.
+        x: The left end, the center or the right end of the text, depending on `align`.
         y: The middle of the line.
         size: Font size in pixels.
     """

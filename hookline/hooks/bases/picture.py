@@ -28,7 +28,7 @@ PHASES = {"train": "training", "val": "validation"}
 class PictureHook(BaseHook):
     """Base of hooks that draw in the background.
 
-    A subclass copies what it draws and calls `paint` with a function that composes the pictures.
+    A subclass copies its data and calls `paint` with a function that composes the pictures.
     That function runs in the drawing thread. Ask `has_room` first: it saves the copies of pictures
     that would be dropped.
     """
@@ -142,7 +142,7 @@ class BatchPictureHook(ImageHook):
             self._paint_batch(runner, "val", runner.iter)
 
     def prepare(self, runner: BaseRunner, mode: str, title: str) -> Callable[[], Canvas] | None:
-        """Copy what is drawn of the current batch and return a function that composes the picture.
+        """Copy data of the current batch and return a function that composes the picture.
 
         Return None if there is nothing to draw.
 
