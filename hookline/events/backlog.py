@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hookline.events.outbox import Record, Row
 from hookline.events.portable import from_row, to_row
-from hookline.events.rows import RowFile, finite
+from hookline.events.rows import RowFile, encode, finite, iteration_of
 from hookline.events.writer import Writer
+from hookline.files import replace_lines
 
 
 class Scalars(NamedTuple):
@@ -48,8 +50,14 @@ class Backlog:
 
     def __init__(self, path: Path, run_id: str) -> None:
         self.path = path
-        self._run_id = run_id
+        self.run_id = run_id
+        self._notes = self.path_of("waiting")
         self._file: RowFile | None = RowFile(path) if path.exists() else None
+
+    def path_of(self, kind: str) -> Path:
+        """Return the path of another file about the same records."""
+        stem = self.path.name.removesuffix(".jsonl").removesuffix(".undelivered")
+        return self.path.with_name(f"{stem}.{kind}.jsonl")
 
     def __bool__(self) -> bool:
         return self._file is not None
@@ -57,17 +65,40 @@ class Backlog:
     def add(self, job: Job) -> None:
         if self._file is None:
             self._file = RowFile(self.path)
-        self._file.append({"run": self._run_id, **_row(job)})
+        self._file.append({"run": self.run_id, **_row(job)})
 
-    def deliver(self, writer: Writer) -> int:
+    def note_waiting(self, jobs: Sequence[Job]) -> None:
+        """Put the scalars of jobs that a thread will deliver on the disk, in another file.
+
+        The next process delivers those that this one did not, if it is killed.
+        """
+        rows = [_row(job) for job in jobs if isinstance(job, Scalars | Row)]
+        if not rows:
+            remove_file(self._notes)
+            return
+        with contextlib.suppress(OSError):  # There is no space: training continues.
+            replace_lines(self._notes, [encode({"run": self.run_id, **row}) for row in rows])
+
+    def take_waiting(self, iteration: int) -> list[Job]:
+        """Return the noted jobs up to an iteration, and remove the note."""
+        jobs = []
+        if self._notes.exists():
+            notes = RowFile(self._notes)
+            for row in notes.rows():
+                if row.get("run") == self.run_id and iteration_of(row) <= iteration:
+                    jobs.append(_job(row))
+            notes.remove()
+        return jobs
+
+    def deliver(self, hand_over: Callable[[Job], object]) -> int:
         """Deliver all jobs, oldest first, and return their number; on a failure the rest stays."""
         if self._file is None:
             return 0
-        rows = [row for row in self._file.rows() if row.get("run") == self._run_id]
+        rows = [row for row in self._file.rows() if row.get("run") == self.run_id]
         done = 0
         try:
             for row in rows:
-                hand_over(_job(row), writer)
+                hand_over(_job(row))
                 done += 1
         finally:
             if done:
@@ -83,6 +114,7 @@ class Backlog:
 
     def set_aside(self) -> None:
         """Rename the file of an earlier run."""
+        remove_file(self._notes)
         if self._file is not None:
             self._file.set_aside()
             self._forget_if_empty()
@@ -102,6 +134,7 @@ class Backlog:
             self._file.sync()
 
     def close(self) -> None:
+        remove_file(self._notes)
         if self._file is not None:
             self._file.close()
 
@@ -134,3 +167,9 @@ def _job(row: Mapping[str, Any]) -> Job:
 
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items()}
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file if that is possible."""
+    with contextlib.suppress(OSError):
+        path.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import logging
 import queue
 import random
@@ -18,6 +19,7 @@ from hookline.errors import HooklineError
 from hookline.events.backlog import Backlog, Config, Job, Scalars, hand_over
 from hookline.events.outbox import Record, Row
 from hookline.events.portable import portable
+from hookline.events.receipts import Receipts
 from hookline.events.writer import Writer
 from hookline.secrets import mask_text
 
@@ -30,7 +32,8 @@ log = logging.getLogger("hookline")
 class Delivery(Writer):
     """Passes records to a writer, and keeps those that it fails to take on disk to retry later.
 
-    A slow writer is opened and used in its own thread.
+    A slow writer is opened and used in its own thread. A writer that cannot drop points gets each
+    value once, also if a run is killed and repeats iterations after a resume.
 
     Args:
         name: The name of the tracker in log messages.
@@ -55,6 +58,8 @@ class Delivery(Writer):
         self.retry_after = RETRY_AFTER
         self._make = make
         self._backlog = backlog
+        self._receipts = Receipts(backlog.path_of("delivered"), backlog.run_id)
+        self._waiting: collections.deque[Job] = collections.deque()  # of the thread
         self._writer: Writer | None = None
         self._jobs: queue.SimpleQueue[Job | Callable[[], object] | None] = queue.SimpleQueue()
         self._keeping = threading.Lock()
@@ -79,8 +84,13 @@ class Delivery(Writer):
         self._fresh, self._cut = fresh, None if fresh else iteration
         if fresh:
             self._backlog.set_aside()
-        elif iteration is not None:
+            self._receipts.set_aside()
+        else:
+            self._receipts.load()
+        if not fresh and iteration is not None:
             self._backlog.cut_after(iteration)
+            for job in self._backlog.take_waiting(iteration):
+                self._backlog.add(job)  # They go first.
         if self._thread is None:
             with _random_state_kept():
                 self._open()
@@ -109,14 +119,22 @@ class Delivery(Writer):
 
         def cut() -> None:
             self._backlog.cut_after(iteration)
+            self._receipts.cut_after(iteration)
             if self._writer is not None:
                 self._writer.cut_after(iteration)
 
         self._put(cut)
 
-    def sync(self) -> None:
-        """Put the kept and written records on the disk; a slow writer does this in its thread."""
-        self._put(self._sync_files)
+    def sync(self, iteration: int | None = None) -> None:
+        """Put the kept and written records on the disk; a slow writer does this in its thread.
+
+        Args:
+            iteration: The iteration of a checkpoint that is about to be saved.
+        """
+        if self._thread is not None:
+            # A run that is killed after the save does not record these again.
+            self._backlog.note_waiting(list(self._waiting))
+        self._put(lambda: self._sync_files(iteration))
 
     def close(self) -> None:
         """Deliver the remaining records, wait at most `patience` seconds, and log failures."""
@@ -132,28 +150,46 @@ class Delivery(Writer):
                 self._keep(job)
         self._report(in_time)
 
-    def _sync_files(self) -> None:
+    def _sync_files(self, iteration: int | None) -> None:
+        if iteration is not None:
+            self._receipts.forget_before_saves(iteration)
         self._backlog.sync()
         if self._writer is not None:
             self._writer.sync()
 
     def _put(self, job: Job | Callable[[], object]) -> None:
-        if self._thread is not None:
-            self._jobs.put(job)
-        else:
+        if self._thread is None:
             self._do(job)
+            return
+        if not callable(job):
+            self._waiting.append(job)
+        self._jobs.put(job)
 
     def _work(self) -> None:
         self._open()
         while (job := self._jobs.get()) is not None:
             self._do(job)
+            if not callable(job):
+                self._waiting.popleft()
         self._finish()
 
     def _do(self, job: Job | Callable[[], object]) -> None:
         if callable(job):
             self._try(job)
-        elif not self._open() or not self._try(lambda: hand_over(job, self._writer)):  # type: ignore[arg-type]
+        elif not self._open() or not self._try(lambda: self._hand_over(job)):
             self._keep(job)
+
+    def _hand_over(self, job: Job) -> None:
+        """Pass the part of a job to the writer that the tracker does not have."""
+        writer = self._writer
+        assert writer is not None
+        if type(writer).cut_after is not Writer.cut_after:  # It drops repeated points.
+            hand_over(job, writer)
+            return
+        missing = self._receipts.undelivered(job)
+        if missing is not None:
+            hand_over(missing, writer)
+            self._receipts.add(missing)
 
     def _keep(self, job: Job) -> None:
         try:
@@ -168,7 +204,7 @@ class Delivery(Writer):
             return False
         if self._writer is None and not self._try(self._make_writer):
             return False
-        return not self._backlog or self._try(lambda: self._backlog.deliver(self._writer))  # type: ignore[arg-type]
+        return not self._backlog or self._try(lambda: self._backlog.deliver(self._hand_over))
 
     def _make_writer(self) -> None:
         writer = self._make()
@@ -208,6 +244,7 @@ class Delivery(Writer):
     def _report(self, in_time: bool) -> None:
         iterations, count = self._backlog.iterations(), len(self._backlog)
         self._backlog.close()
+        self._receipts.close()
         if count:
             span = (
                 f", reports of iterations {iterations[0]} to {iterations[-1]} among them"

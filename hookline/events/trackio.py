@@ -22,6 +22,7 @@ class TrackioWriter(TrackerWriter):
         config: Mapping[str, Any] | None = None,
     ) -> None:
         self._trackio = require("trackio", "trackio")
+        self._is_local = space_id is None
         # SystemMonitorHook records the CPU and the GPU.
         own = {"embed": False, "auto_log_gpu": False, "auto_log_cpu": False}
         self._run = self._trackio.init(
@@ -30,6 +31,7 @@ class TrackioWriter(TrackerWriter):
 
     def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
         self._run.log(dict(scalars), step=step)
+        self._store()
 
     def write(self, record: Record) -> None:
         record = portable(record)
@@ -55,3 +57,10 @@ class TrackioWriter(TrackerWriter):
 
     def close(self) -> None:
         self._run.finish()
+
+    def _store(self) -> None:
+        """Store logged values now: Trackio's thread would keep them in memory for half a second."""
+        store = getattr(self._run, "_flush_queues_inline", None)
+        if self._is_local and store is not None:
+            with self._run._client_lock:  # noqa: SLF001
+                store()

@@ -106,8 +106,10 @@ class IterTimerHook(BaseHook):
         total = self.clock() - self._started
         seconds = self._seconds
         samples, phases = runner.sites.costs.phase_totals()
-        if samples:
-            seconds -= phases["hooks"] / samples * self._iters
+        timed = sum(phases.values())
+        if samples and timed:
+            # A share: the timed iterations may be those in which hooks do most.
+            seconds *= 1 - phases["hooks"] / timed
         runner.logger.info(
             "Overall training speed: %d iterations in %s (%.6f s / it)",
             self._iters,

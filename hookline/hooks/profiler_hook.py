@@ -8,6 +8,7 @@ from time import perf_counter
 from typing import Any
 
 import torch
+from torch._C._profiler import _ExperimentalConfig
 from torch.profiler import ProfilerAction
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
@@ -87,6 +88,8 @@ class ProfilerHook(BaseHook):
             profile_memory=self.profile_memory,
             with_stack=self.with_stack,
             with_flops=self.with_flops,
+            # Otherwise the stacks are only in the trace, and not in the table.
+            experimental_config=_ExperimentalConfig(verbose=True) if self.with_stack else None,
         )
         self._first, self._first_epoch, self._cycles, self._flops = (
             runner.iter,

@@ -197,7 +197,8 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         """Return whether more or less of a metric is better, from the most to the least explicit."""
         if metric in self._directions:
             return self._directions[metric][0]
-        found = tracked.given_direction(metric) or self.usual_direction(metric)
+        found = tracked.given_direction(metric) or self._given_by_another(metric)
+        found = found or self.usual_direction(metric)
         if found is None:
             self._logger.warning(
                 "cannot infer whether to minimize or maximize %r; the highest counts as the best, "
@@ -206,6 +207,14 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
             )
             self._directions[metric] = ("greater", "")
         return found or "greater"
+
+    def _given_by_another(self, metric: str) -> Direction | None:
+        """Return the direction that the user gave to another hook with the same metric."""
+        for tracked in self._tracked:
+            direction = tracked.given_direction(metric)
+            if direction is not None and self._wanted(tracked) == metric:
+                return direction
+        return None
 
     def usual_direction(self, metric: str) -> Direction | None:
         """Return the direction from the metric's `higher_is_better`, or else from its name."""

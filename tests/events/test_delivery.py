@@ -10,8 +10,9 @@ import pytest
 import torch
 
 from hookline.errors import HooklineError
-from hookline.events.backlog import Backlog
+from hookline.events.backlog import Backlog, hand_over
 from hookline.events.delivery import Delivery
+from hookline.events.outbox import Row
 from hookline.events.storage import Record
 from hookline.events.writer import Writer
 from tests.waiting import LIMIT_S
@@ -222,9 +223,97 @@ def test_a_failure_while_the_backlog_is_delivered_leaves_what_is_left_of_it(tmp_
     half = DownAfterOne()
     backlog = Backlog(tmp_path / "undelivered.jsonl", "r1")
     with pytest.raises(ConnectionError):
-        backlog.deliver(half)
+        backlog.deliver(lambda job: hand_over(job, half))
     assert iterations(half) == [1]
     assert Backlog(tmp_path / "undelivered.jsonl", "r1").iterations() == [2, 3]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+def test_a_tracker_gets_repeated_iterations_once_if_the_process_was_killed(tmp_path, slow):
+    service = Service()
+    killed = deliver(service, tmp_path, slow=slow)
+    for iteration in (1, 2, 3, 4, 5):
+        report(killed, iteration)
+    killed.write_row(Row("train", {"a": 1.0}, 5, 1, 40, 0.0))
+    settle(killed)  # It is never closed.
+    resumed = deliver(service, tmp_path, fresh=False, iteration=3, slow=slow)
+    for iteration in (4, 5, 6):
+        report(resumed, iteration)
+    resumed.write_row(Row("train", {"a": 1.0, "b": 2.0}, 5, 1, 40, 0.0))
+    resumed.write_row(Row("train", {"a": 3.0}, 5, 1, 40, 0.0))
+    resumed.close()
+    means = [iteration for _, iteration, values in service.got if "loss" in values]
+    points = [values for _, _, values in service.got if "loss" not in values]
+    assert means == [1, 2, 3, 4, 5, 6]
+    assert points == [{"a": 1.0}, {"b": 2.0}, {"a": 3.0}]
+
+
+def test_a_writer_that_drops_points_gets_the_repeated_iterations_again(tmp_path):
+    class Drops(Service):
+        def cut_after(self, iteration):
+            self.got = [each for each in self.got if each[1] <= iteration]
+
+    service = Drops()
+    killed = deliver(service, tmp_path)
+    for iteration in (1, 2, 3):
+        report(killed, iteration)
+    resumed = deliver(service, tmp_path, fresh=False, iteration=2)
+    report(resumed, 3)
+    assert iterations(service) == [1, 2, 3]
+    assert not (tmp_path / "undelivered.delivered.jsonl").exists()
+
+
+def test_values_repeated_after_a_rollback_are_delivered_again(tmp_path):
+    service = Service()
+    delivery = deliver(service, tmp_path)
+    for iteration in (1, 2, 3):
+        report(delivery, iteration)
+    delivery.cut_after(1)
+    report(delivery, 2)
+    resumed = deliver(service, tmp_path, fresh=False, iteration=1)  # killed after the rollback
+    report(resumed, 2)
+    report(resumed, 3)
+    assert iterations(service) == [1, 2, 3, 2, 3]
+
+
+def test_receipts_reach_back_to_the_checkpoint_before_the_last(tmp_path):
+    service = Service()
+    delivery = deliver(service, tmp_path)
+    for iteration in range(1, 10):
+        report(delivery, iteration)
+        if iteration % 3 == 0:
+            delivery.sync(iteration)
+    resumed = deliver(service, tmp_path, fresh=False, iteration=6)  # the last one is torn
+    for iteration in (7, 8, 9):
+        report(resumed, iteration)
+    assert iterations(service) == list(range(1, 10))
+    lines = next(tmp_path.glob("*.delivered.jsonl")).read_text().splitlines()
+    assert len(lines) == 3
+
+
+def test_values_that_wait_for_a_slow_tracker_at_a_save_survive_a_kill(tmp_path):
+    class Blocked(Service):
+        def __init__(self):
+            super().__init__()
+            self.free = threading.Event()
+
+        def write_scalars(self, mode, scalars, *, iter, epoch):
+            assert self.free.wait(LIMIT_S)
+            super().write_scalars(mode, scalars, iter=iter, epoch=epoch)
+
+    blocked = Blocked()
+    killed = deliver(blocked, tmp_path, slow=True)
+    for iteration in (1, 2):
+        report(killed, iteration)
+    killed.sync(2)
+    report(killed, 3)
+    service = Service()
+    resumed = deliver(service, tmp_path, fresh=False, iteration=2, slow=True)
+    report(resumed, 3)
+    resumed.close()
+    assert iterations(service) == [1, 2, 3]
+    blocked.free.set()
+    killed.close()
 
 
 def test_a_package_that_is_not_installed_is_an_error_and_not_a_warning(tmp_path):

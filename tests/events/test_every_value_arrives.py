@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import logging
 import re
 import tempfile
+import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 
 from tests.events.recordings import NAMES, Found, Plan, Recording, carry_out, plans
+from tests.waiting import LIMIT_S
 
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 NO_SHRINKING = (Phase.explicit, Phase.generate)
@@ -124,61 +127,114 @@ def in_tensorboard(folder: Path) -> Found:
     return sorted(found)
 
 
-def test_every_value_is_in_dvclive(tmp_path):
+# Trackers take long to open: each runs few plans, the last of them with a crash.
+CRASHED = dataclasses.replace(TRACKED, crashes=True, ends=[5, 7])
+OPENED_SLOWLY = settings(
+    max_examples=2, deadline=None, phases=NO_SHRINKING, suppress_health_check=QUIET
+)
+
+
+@OPENED_SLOWLY
+@given(plan=plans())
+@example(plan=CRASHED)
+@example(plan=TRACKED)
+def test_every_value_is_in_dvclive(plan):
     pytest.importorskip("dvclive")
-    carry_out(TRACKED, tmp_path, {"type": "DVCLiveHook", "interval": TRACKED.interval})
-    found = []
-    for name in NAMES:
-        tag = name if "/" in name else f"train/{name}"
-        with (tmp_path / f"dvclive/plots/metrics/{tag}.tsv").open(newline="") as file:
-            for row in csv.DictReader(file, delimiter="\t"):
-                found.append((name, int(row["step"]), float(row[tag.rpartition("/")[2]])))
-    assert sorted(found) == TRACKED.expected()
+    if plan.crashes:  # It drops points by their steps.
+        plan = with_own_steps(plan)
+    with tempfile.TemporaryDirectory() as folder:
+        carry_out(plan, Path(folder), {"type": "DVCLiveHook", "interval": plan.interval})
+        found = []
+        for name in NAMES:
+            tag = name if "/" in name else f"train/{name}"
+            path = Path(folder, f"dvclive/plots/metrics/{tag}.tsv")
+            if not path.exists():
+                continue
+            with path.open(newline="") as file:
+                for row in csv.DictReader(file, delimiter="\t"):
+                    found.append((name, int(row["step"]), float(row[tag.rpartition("/")[2]])))
+    assert sorted(found) == plan.expected()
 
 
-def test_every_value_is_in_trackio(tmp_path, trackio_database):
+@OPENED_SLOWLY
+@given(plan=plans())
+@example(plan=CRASHED)
+@example(plan=TRACKED)
+def test_every_value_is_in_trackio(trackio_database, plan):
     from tests.hooks.test_trackio_hook import rows
 
-    hook = {"type": "TrackioHook", "project": "digits", "interval": TRACKED.interval}
-    carry_out(TRACKED, tmp_path / "run", hook)
+    with tempfile.TemporaryDirectory() as folder:
+        hook = {"type": "TrackioHook", "project": "digits", "interval": plan.interval}
+        carry_out(plan, Path(folder), hook)
+        run = Path(folder).name
     curves: dict[str, list[tuple[int, float]]] = {}
-    for _, step, metrics in rows(trackio_database):
-        for tag, value in metrics.items():
-            curves.setdefault(tag, []).append((step, value))
-    assert of_plan(curves) == TRACKED.expected()
+    for name, step, metrics in rows(trackio_database):
+        if name.startswith(run):
+            for tag, value in metrics.items():
+                curves.setdefault(tag, []).append((step, value))
+    assert of_plan(curves) == plan.expected()
+    assert_once(curves, plan)
 
 
 @pytest.mark.slow
-def test_every_value_is_in_an_offline_run_of_wandb(tmp_path, wandb_environment):
+@OPENED_SLOWLY
+@given(plan=plans())
+@example(plan=CRASHED)
+@example(plan=TRACKED)
+def test_every_value_is_in_an_offline_run_of_wandb(wandb_environment, plan):
     from tests.hooks.test_wandb_hook import history, inspect
 
-    hook = {"type": "WandbHook", "project": "p", "interval": TRACKED.interval}
-    carry_out(TRACKED, tmp_path / "run", hook)
     curves: dict[str, list[tuple[int, float]]] = {}
-    for part in sorted((tmp_path / "run" / "wandb").glob("offline-run-*")):
-        for tag, points in history(inspect(part)).items():
-            curves.setdefault(tag, []).extend(points)
-    assert of_plan(curves) == TRACKED.expected()
+    with tempfile.TemporaryDirectory() as folder:
+        carry_out(
+            plan, Path(folder), {"type": "WandbHook", "project": "p", "interval": plan.interval}
+        )
+        for part in sorted(Path(folder, "wandb").glob("offline-run-*")):
+            for tag, points in history(inspect(part)).items():
+                curves.setdefault(tag, []).extend(points)
+    assert of_plan(curves) == plan.expected()
+    assert_once(curves, plan)
 
 
 @pytest.mark.slow
-def test_every_value_is_on_an_mlflow_server(tmp_path, mlflow_server):
+@OPENED_SLOWLY
+@given(plan=plans())
+@example(plan=CRASHED)
+@example(plan=TRACKED)
+def test_every_value_is_on_an_mlflow_server(mlflow_server, plan):
+    name = f"every value {uuid.uuid4()}"
     hook = {
         "type": "MLflowHook",
         "tracking_uri": mlflow_server.uri,
-        "interval": TRACKED.interval,
-        "exp_name": "every value",
+        "interval": plan.interval,
+        "exp_name": name,
     }
-    carry_out(TRACKED, tmp_path, hook)
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("hookline.events.delivery.PATIENCE", LIMIT_S)
+        carry_out(plan, Path(folder), hook)
     client = mlflow_server.client()
-    experiment = client.get_experiment_by_name("every value")
+    experiment = client.get_experiment_by_name(name)
     (run,) = client.search_runs([experiment.experiment_id])
     curves = {}
-    for name in NAMES:
-        tag = name if "/" in name else f"train/{name}"
+    for tag in run.data.metrics:
         history = client.get_metric_history(run.info.run_id, tag)
         curves[tag] = [(point.step, point.value) for point in history]
-    assert of_plan(curves) == TRACKED.expected()
+    assert of_plan(curves) == plan.expected()
+    assert_once(curves, plan)
+
+
+def with_own_steps(plan: Plan) -> Plan:
+    """Return a plan without given steps."""
+    recordings = [dataclasses.replace(each, global_step=None) for each in plan.recordings]
+    return dataclasses.replace(plan, recordings=recordings)
+
+
+def assert_once(curves: dict[str, list[tuple[int, float]]], plan: Plan) -> None:
+    """Check that the means of each interval arrived once."""
+    steps = sorted(step for step, _ in curves["train/loss"])
+    interrupted = [] if plan.crashes else plan.ends
+    due = {*range(plan.interval, plan.length() + 1, plan.interval), *interrupted, plan.length()}
+    assert steps == sorted(due)
 
 
 def of_plan(curves: dict[str, list[tuple[int, float]]]) -> Found:

@@ -156,6 +156,18 @@ def test_the_end_of_training_logs_the_speed_without_the_time_of_hooks(tmp_path, 
     assert total == "Total training time: 0:00:01 (0:00:01 on hooks, validations and saves)"
 
 
+def test_the_speed_stays_positive_if_hooks_take_long_in_the_timed_iterations(
+    tmp_path, caplog, clock
+):
+    caplog.set_level(logging.INFO, "hookline")
+    hooks = [clock.drive(IterTimerHook()), Slow(clock, first=2.0)]
+    parts = {"train_loader": SlowLoader(clock, 20, 0.01), "max_epochs": 1}
+    make_runner(tmp_path, *hooks, **parts).train()
+    (speed,) = [text for text in caplog.messages if text.startswith("Overall training speed")]
+    seconds = float(speed.partition("(")[2].split()[0])
+    assert 0 < seconds <= 0.015
+
+
 def test_a_run_that_had_nothing_left_to_do_logs_no_speed(tmp_path, caplog):
     make_runner(tmp_path, IterTimerHook(), CheckpointHook(), max_epochs=1).train()
     caplog.clear()

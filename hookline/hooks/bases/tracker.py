@@ -205,7 +205,7 @@ class TrackerHook(BaseHook):
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         if self._delivery is not None:
-            self._delivery.sync()
+            self._delivery.sync(runner.iter)
 
     def cleanup(self, runner: BaseRunner) -> None:
         if self._delivery is not None:
