@@ -20,6 +20,7 @@ from hookline.events.visualizer import Visualizer
 from hookline.hooks.builder import get_default_hooks, given_hooks
 from hookline.metrics import Metric, build_metrics
 from hookline.profiling.cost_report import DEFAULT_BUDGET
+from hookline.runner_arguments import RULES, check_arguments
 from hookline.step import LossFunction
 from hookline.trial import apply_trial
 
@@ -152,6 +153,8 @@ class Runner(BaseRunner):
         deterministic: bool = False,
         locate_error: LocateError | None = None,
     ) -> None:
+        # At this point the local variables are the arguments.
+        check_arguments({name: value for name, value in locals().items() if name in RULES})
         world = connect()
         work_dir, resume, hooks = apply_trial(work_dir, resume, hooks)
         own_hooks = given_hooks(hooks)
