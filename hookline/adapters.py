@@ -11,11 +11,11 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
-GROUP = "hookline.adapters"
+ENTRY_POINT_GROUP = "hookline.adapters"
 
 
 def adapt(callback: Any) -> Any:
-    """Return a hook that drives a callback of another framework; anything else is returned."""
+    """Wrap a callback of another framework as a hook; return any other object unchanged."""
     adapter = find_adapter(type(callback))
     return callback if adapter is None else adapter.wrap(callback)
 
@@ -42,7 +42,7 @@ def load_adapter(path: str) -> ModuleType | None:
         module: ModuleType = entry.load()
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != framework:
-            raise  # the framework is installed and fails to import something else
+            raise  # The framework is installed but fails to import another package.
         return None
     return module
 
@@ -50,4 +50,4 @@ def load_adapter(path: str) -> ModuleType | None:
 @cache
 def declared_adapters() -> dict[str, EntryPoint]:
     """Return the declared adapters by the framework's package."""
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
+    return {entry.name: entry for entry in entry_points(group=ENTRY_POINT_GROUP)}

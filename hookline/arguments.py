@@ -11,7 +11,8 @@ from hookline.errors import RegistrationError, suggest
 
 Call = Callable[[Any], Any]
 
-# The arguments that hook methods may name, and the attribute of the runner that each one is.
+# The arguments that hook methods may name, with the runner attribute that each one reads.
+# An empty attribute stands for the runner itself.
 ARGUMENTS = {
     "runner": "",
     "trainer": "",
@@ -45,14 +46,23 @@ ARGUMENTS = {
 
 
 def bind(method: Callable[..., Any], label: str, services: Mapping[str, Any]) -> Call:
-    """Return a callable of the runner that passes a hook method the arguments that it names."""
+    """Return a function of the runner that calls a hook method with the arguments that it names.
+
+    Args:
+        method: The bound method of a hook.
+        label: The hook and its method, for error messages.
+        services: Objects that the method may name as arguments.
+
+    Raises:
+        RegistrationError: If an argument without a default is unknown.
+    """
     positional: list[str] = []
     keyword: dict[str, str] = {}
-    skipped = False
+    has_skipped = False  # arguments after a skipped one must be passed by keyword
     signature = inspect.signature(method).parameters
     variadic = [p for p in signature.values() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(variadic) == len(signature) and any(p.kind is p.VAR_POSITIONAL for p in variadic):
-        return method  # `*args` alone gets the runner
+        return method  # A method with only `*args` gets the runner.
     for name, parameter in signature.items():
         if parameter in variadic:
             continue
@@ -64,8 +74,8 @@ def bind(method: Callable[..., Any], label: str, services: Mapping[str, Any]) ->
                 raise RegistrationError(
                     message, component=label, parameter=name, suggestion=suggestion
                 )
-            skipped = True
-        elif parameter.kind is parameter.KEYWORD_ONLY or skipped:
+            has_skipped = True
+        elif parameter.kind is parameter.KEYWORD_ONLY or has_skipped:
             keyword[name] = path
         else:
             positional.append(path)
@@ -96,7 +106,7 @@ def _getter(path: str) -> Call:
 
 
 def get_argument(runner: object, services: Mapping[str, Any], name: str) -> Any:
-    """Return a service, or the value of another argument; None if there is none."""
+    """Return a service or the value of an argument; None if the name is unknown."""
     if name in services:
         return services[name]
     if name not in ARGUMENTS:
@@ -106,9 +116,13 @@ def get_argument(runner: object, services: Mapping[str, Any], name: str) -> Any:
 
 
 def set_arguments(runner: object, site: str, values: Mapping[str, Any]) -> None:
-    """Set values that hook methods get as arguments, for `call_hook`."""
+    """Set the arguments that are passed to `call_hook(site, …)` on the runner.
+
+    Raises:
+        ValueError: If no hook method can receive such an argument.
+    """
     for name, value in values.items():
         if not ARGUMENTS.get(name):
-            message = f"call_hook({site!r}): unknown value {name!r}"
+            message = f"call_hook({site!r}): unknown argument {name!r}"
             raise ValueError(f"{message}{suggest(name, ARGUMENTS)}")
         setattr(runner, ARGUMENTS[name], value)

@@ -15,7 +15,11 @@ TARGET_KEYS = ("targets", "target", "y", "labels", "label")
 
 
 def unpack(batch: Any) -> tuple[Any, Any]:
-    """Return inputs and targets of a batch that is a mapping."""
+    """Return the inputs and targets of a mapping.
+
+    Raises:
+        HooklineError: If the batch is not a mapping with both.
+    """
     if isinstance(batch, Mapping):
         inputs = first_of(batch, INPUT_KEYS)
         targets = first_of(batch, TARGET_KEYS)
@@ -44,10 +48,10 @@ def count_targets(targets: Any) -> int:
 
 
 def count_samples(outputs: Mapping[str, Any], batch: Any) -> int:
-    """Return the number of samples of a batch.
+    """Return the number of samples in a batch.
 
-    It is the model's `num_samples`, or the length of the targets, or that of the batch's first part,
-    or 1 if none of them is known.
+    The first of these that is known counts: `num_samples` of the outputs, the length of the
+    targets, the length of the first element of the batch, 1.
     """
     given = outputs.get("num_samples")
     if given is not None:
@@ -63,7 +67,7 @@ def count_samples(outputs: Mapping[str, Any], batch: Any) -> int:
 
 
 def pick_device(device: str | torch.device) -> torch.device:
-    """Return a device; `auto` is the GPU if there is one."""
+    """Return a device; `auto` is the GPU if there is one, otherwise the CPU."""
     if device != "auto":
         return torch.device(device)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -83,14 +87,14 @@ def move(batch: Any, device: torch.device) -> Any:
 
 
 def move_each(batches: Iterable[Any], device: torch.device) -> Iterable[Any]:
-    """Return batches that are moved to a device as they are read."""
+    """Move each batch to a device when it is read."""
     if device.type == "cpu":
         return batches
     return (move(batch, device) for batch in batches)
 
 
 def named_loaders(loader: Any) -> dict[str, Any]:
-    """Return loaders by name; a single one has the name ""."""
+    """Return loaders by name; the name of a single one is empty."""
     if loader is None:
         return {}
     return dict(loader) if isinstance(loader, Mapping) else {"": loader}

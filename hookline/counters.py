@@ -1,4 +1,4 @@
-"""The counters of a run: its position and its length."""
+"""The counters of a run: how far it is, and how long it will be."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-COUNTERS = ("epoch", "iter", "inner_iter", "optimizer_steps")  # those in a checkpoint
+# The counters that a checkpoint holds.
+COUNTERS = ("epoch", "iter", "inner_iter", "optimizer_steps")
 
 
 class Counters(Protocol):
-    """The attributes of a runner that count."""
+    """The counters of a runner; `Runner` describes them."""
 
     iter: int
     epoch: int
@@ -28,7 +29,7 @@ def get_counters(runner: Counters) -> dict[str, int]:
 
 
 def set_counters(runner: Counters, values: Mapping[str, Any]) -> None:
-    """Continue to count from the values of a checkpoint."""
+    """Set the counters to the values of a checkpoint."""
     for name in COUNTERS:
         setattr(runner, name, values.get(name, 0))
 
@@ -37,7 +38,7 @@ def set_counters(runner: Counters, values: Mapping[str, Any]) -> None:
 def counting_from(runner: Counters, meta: Any) -> Iterator[None]:
     """Use a checkpoint's counters while its weights are evaluated.
 
-    After whole epochs the last one is not counted yet, as in the training's own validation.
+    At the end of an epoch that epoch is not counted yet, as in a validation during training.
     """
     before = get_counters(runner)
     if isinstance(meta, Mapping):
@@ -53,9 +54,10 @@ def counting_from(runner: Counters, meta: Any) -> Iterator[None]:
 
 
 def complete_length(runner: Counters, iter_limit: int | None) -> None:
-    """Compute the length in iterations from that in epochs, or the other way round.
+    """Compute `max_iters` from `max_epochs`, or vice versa.
 
-    A run resumed with another batch size is ahead of its position by some iterations.
+    If the batch size changed on resume, `iter` is not the number of batches before this position.
+    The difference, `ahead`, is part of the length.
     """
     if not runner.epoch_length:
         return

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-MAX_PARTS = 4  # of a container that a message describes
-MAX_KEYS = 8  # of a mapping that a message lists
+MAX_PARTS = 4  # elements of a container that a message describes
+MAX_KEYS = 8  # keys of a mapping that a message lists
 
-# Names of sites in other frameworks, for an error that names ours.
-SITES_ELSEWHERE = {
+# Names of sites in other frameworks, and our site that an error message suggests instead.
+FOREIGN_SITES = {
     "before_training": "before_train",
     "after_training": "after_train",
     "before_step": "before_train_iter",

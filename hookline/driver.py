@@ -1,4 +1,4 @@
-"""Hooks in a loop that you own: one written by hand, or another framework's."""
+"""Call hooks from an external loop: one that you wrote, or that of another framework."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from hookline.trial import apply_trial
 
 Validate = Callable[[], Mapping[str, Any]]
 
-# Parts of a checkpoint that belong to the owner of the loop.
-OWNERS_PARTS = frozenset({"state_dict", "optimizer", "scheduler", "loader", "rng"})
+# Parts of a checkpoint that the owner of the loop saves.
+PARTS_OF_OWNER = frozenset({"state_dict", "optimizer", "scheduler", "loader", "rng"})
 
 
 def drive(
@@ -77,10 +77,11 @@ class Drive:
     """A run whose loop is your code. `drive` returns it.
 
     Args:
-        runner: The runner that hooks see.
+        runner: The runner that is passed to hooks.
         validate: Returns metrics by name.
-        handle_signals: Stop and save on SIGINT and SIGTERM.
-        owner_validates: The owner of the loop calls `begin_validation` and `end_validation`.
+        handle_signals: Whether SIGINT and SIGTERM save and stop the run.
+        owner_validates: Whether the owner of the loop validates, with `begin_validation` and
+            `end_validation`.
         resume_state: The result of `state_dict` from the checkpoint that the loop resumes from.
     """
 
@@ -131,7 +132,7 @@ class Drive:
     ) -> None:
         runner = self.runner
         self._optimizer_hooks.close()
-        self._evaluation.close()  # of a validation that failed: restore the model's own weights
+        self._evaluation.close()  # A failed validation may have left averaged weights in the model.
         if error is not None:
             self._session.__exit__(kind, error, trace)
             return
@@ -167,7 +168,7 @@ class Drive:
         try:
             runner.call_hook("before_save_checkpoint")
             return {
-                key: value for key, value in runner.checkpoint.items() if key not in OWNERS_PARTS
+                key: value for key, value in runner.checkpoint.items() if key not in PARTS_OF_OWNER
             }
         finally:
             runner.checkpoint = None
@@ -182,10 +183,10 @@ class Drive:
         return runner.outputs["loss"]
 
     def follow_optimizer(self, before: bool = True) -> None:
-        """Call `after_backward` before each step of the optimizer, `after_optimizer_step` after it.
+        """Call `after_backward` before each optimizer step, and `after_optimizer_step` after it.
 
         Args:
-            before: Call `after_backward`; the owner of the loop may call it at a better moment.
+            before: Whether to call `after_backward`. False if the owner of the loop calls it.
         """
         optimizer = self.runner.optimizer
         if not isinstance(optimizer, torch.optim.Optimizer) or self._follows_optimizer:
@@ -246,7 +247,7 @@ class Drive:
         runner.call_hook("before_val_epoch")
 
     def end_validation(self, metrics: Mapping[str, Any]) -> None:
-        """End that validation with its metrics."""
+        """End the validation that `begin_validation` began, with its metrics."""
         runner = self.runner
         runner.metrics = Metrics({name: float(value) for name, value in metrics.items()})
         runner.call_hook("after_val_epoch")
@@ -255,10 +256,10 @@ class Drive:
         runner.best.warn_about_missing(runner.metrics)
         runner.call_hook("after_val")
         if self._is_in_epoch:
-            runner.loop.await_batch()  # the validation is not a part of that time
+            runner.loop.await_batch()  # Restart the timer: a validation is not data time.
 
     def settle(self) -> bool:
-        """Settle requests now, after a validation for instance; return False if the run should stop."""
+        """Settle requests now, such as those of a validation; return False to stop."""
         self.runner.loop.settle_if_due()
         return self.runner.stop_reason is None
 
@@ -294,7 +295,7 @@ class Drive:
             runner.loop.reapply_state()
 
     def _load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore counters and hooks; weights, data and random numbers are the owner's."""
+        """Restore counters and hooks; the owner restores weights, data and random numbers."""
         runner = self.runner
         meta = state["meta"]
         set_counters(runner, meta)
@@ -311,7 +312,7 @@ class Drive:
 
 
 class _StatelessLoader:
-    """A loader's batches and length, without its state."""
+    """A loader without its `state_dict`: only batches and length."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -338,11 +339,11 @@ def _without_broken_state(loader: Any) -> Any:
 
 
 def _refuse_owners(runner: BaseRunner, owner_validates: bool) -> None:
-    """Raise if a hook repeats the work of the loop, such as validation."""
+    """Raise if a hook would do the work of the loop: optimize, or decide when to validate."""
     for hook in runner.sites.hooks["optimize"]:
         raise HooklineError(
-            f"{hook.name} owns 'optimize', but the loop that it is used in runs backward and steps "
-            "the optimizer: leave it out",
+            f"{hook.name} owns 'optimize', but this loop runs backward and steps the optimizer "
+            "itself: remove the hook",
             component=hook.name,
             site="optimize",
         )
@@ -350,7 +351,7 @@ def _refuse_owners(runner: BaseRunner, owner_validates: bool) -> None:
         if owner_validates and isinstance(hook, EvalHook):
             raise HooklineError(
                 f"{hook.name} requests validations, but the owner of this loop decides when to "
-                "validate: leave it out",
+                "validate: remove the hook",
                 component=hook.name,
                 site="before_val",
             )
@@ -358,7 +359,8 @@ def _refuse_owners(runner: BaseRunner, owner_validates: bool) -> None:
 
 def _refuse_to_validate() -> Mapping[str, Any]:
     raise HooklineError(
-        "a hook requested a validation, but the owner of this loop decides when to validate"
+        "a hook requested a validation, but the owner of this loop decides when to validate: "
+        "remove the hook"
     )
 
 

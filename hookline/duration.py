@@ -1,4 +1,4 @@
-"""Durations as people write them: `15min`, `1h 30min`."""
+"""Parse and format durations such as `15min` and `1h 30min`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PART = r"(\d+\.?\d*|\.\d+)\s*([a-z]+)"
 
 
 def parse_duration(text: str | float) -> float:
-    """Return the seconds in `15min`, `1h 30min`, `90s` or a number of seconds.
+    """Return the number of seconds in `15min`, `1h 30min`, `90s`, or a number of seconds.
 
     Raises:
         ValueError: If the text is not a duration, or not longer than 0 seconds.

@@ -1,4 +1,4 @@
-"""Errors for users. Each has three parts: the place, the mistake and a suggestion."""
+"""Errors for users. Each has three parts: the location, the mistake and a suggestion."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 KeyPath = tuple[str | int, ...]
-MAX_VALUE = 300  # characters of a value that an error message shows
+MAX_VALUE_CHARACTERS = 300  # of a value in an error message
 NO_VALUE: Any = type("NO_VALUE", (), {"__repr__": lambda self: "NO_VALUE"})()
 
 
@@ -46,10 +46,10 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake, with its place in a config if it has one.
+    """One mistake, with its location in a config if it has one.
 
     Args:
-        message: The mistake in words, without the place, the value and the suggestion.
+        message: The mistake in words, without location, value and suggestion.
         path: Keys that lead to the value in a config, the parameter included.
         file: The config file.
         line: The line in that file.
@@ -72,20 +72,20 @@ class Problem:
 
     def __str__(self) -> str:
         got = "" if self.value is NO_VALUE else f", got {_short(repr(self.value))}"
-        parts = [self._place(), self._subject(), f"{self.message}{got}{self.suggestion}"]
+        parts = [self._location(), self._subject(), f"{self.message}{got}{self.suggestion}"]
         return ": ".join(part for part in parts if part)
 
     def below(self, *prefix: str | int) -> Problem:
-        """Return the same problem, seen from further outside in the config."""
+        """Return the same problem with a longer path: `prefix` comes before `path`."""
         return replace(self, path=(*prefix, *self.path))
 
-    def _place(self) -> str:
+    def _location(self) -> str:
         if self.file is None:
             return ""
         return self.file if self.line is None else f"{self.file}:{self.line}"
 
     def _subject(self) -> str:
-        """Name the component with its place, `hooks[2] EMAHook`, or else the key, `hooks[2].interval`."""
+        """Return the component and its path, `hooks[2] EMAHook`, or the path of a value."""
         if not self.component:
             return dotted(self.path)
         inside = bool(self.path) and self.path[-1] == self.parameter
@@ -161,7 +161,7 @@ class ConfigError(HooklineError, ValueError):
 
 
 class Interrupted(SystemExit):
-    """A signal ended the run; the state is saved and everything is closed.
+    """A signal ended the run, after its state was saved and all resources were released.
 
     The exit code is 128 plus the number of the signal.
     """
@@ -223,7 +223,7 @@ def suggest(name: str, known: Iterable[str]) -> Suggestion:
     by_folded = {_fold(option): option for option in options}
     folded = _fold(str(name))
     near = difflib.get_close_matches(folded, by_folded, n=1, cutoff=0.8)
-    if not near and len(folded) > 2:  # The rest of the name may have been left out.
+    if not near and len(folded) > 2:  # The user may have shortened the name.
         near = [option for option in by_folded if option.startswith(folded)]
     near = near or difflib.get_close_matches(folded, by_folded, n=1)
     return Suggestion(by_folded[near[0]] if near else None, tuple(options))
@@ -242,7 +242,9 @@ def format_exception(error: BaseException) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MAX_VALUE else f"{text[:MAX_VALUE]}…"
+    if len(text) <= MAX_VALUE_CHARACTERS:
+        return text
+    return f"{text[:MAX_VALUE_CHARACTERS]}…"
 
 
 def _fold(name: str) -> str:
@@ -250,7 +252,7 @@ def _fold(name: str) -> str:
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Call `error.add_note(note)`, which Python has since 3.11."""
+    """Add a note to an error, also in Python 3.10, which has no `add_note`."""
     if hasattr(error, "add_note"):
         error.add_note(note)
     else:

@@ -1,7 +1,7 @@
 """Open, replace and sync the files that a run writes beside its checkpoints.
 
-Others may have put something under such a name. Nothing here follows a symbolic link or opens
-anything but a regular file, and other users cannot read new files.
+Another user may have placed a link or a pipe under such a name. Nothing here follows a symbolic
+link or opens anything but a regular file. Users outside the group cannot read new files.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from typing import IO, Any
 
 from hookline.errors import HooklineError, Suggestion
 
-MODE = 0o640
-NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)  # answers of some network file systems
-# A pipe without a reader must be an error and not wait for one.
+NEW_FILE_MODE = 0o640
+# Errors of network file systems that cannot sync a directory.
+NO_DIRECTORY_SYNC = (errno.EINVAL, errno.ENOTSUP)
+# O_NONBLOCK: opening a pipe without a reader must fail instead of waiting.
 SAFE_FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def open_to_append(path: Path, newline: str | None = None) -> IO[str]:
-    """Open a text file at its end, and make it and its directory if they do not exist.
+    """Open a text file for appending; create it and its directory if necessary.
 
-    A last line that a killed process has left without its end gets one.
+    A newline is added if a killed process left the last line incomplete.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = _open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
@@ -40,14 +41,14 @@ def open_to_read(path: Path) -> IO[bytes]:
     """Open a file that a run has written.
 
     Raises:
-        FileNotFoundError: If there is none.
-        HooklineError: If there is a link or something else that is not a file.
+        FileNotFoundError: If there is no such file.
+        HooklineError: If the path is a link or not a regular file.
     """
     return os.fdopen(_open_regular(path, os.O_RDONLY), "rb")
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a text file; only a newline ends one, as in JSON lines."""
+    """Return the lines of a text file, split at newlines only, as in JSON lines."""
     with open_to_read(path) as file:
         lines = file.read().decode(errors="replace").split("\n")
     if not lines[-1]:
@@ -61,13 +62,13 @@ def replace_file(path: Path, content: str | bytes, *, durable: bool = False) -> 
     Args:
         path: The file. A link under this name is replaced and not followed.
         content: The new content.
-        durable: Whether a power cut must not take the new content back.
+        durable: Whether the new content must survive a power cut right after the call.
     """
     data = content.encode() if isinstance(content, str) else content
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)  # left by a process that was killed
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFE_FLAGS
-    with os.fdopen(os.open(partial, flags, MODE), "wb") as file:
+    with os.fdopen(os.open(partial, flags, NEW_FILE_MODE), "wb") as file:
         file.write(data)
         if durable:
             sync_file(file)
@@ -82,13 +83,13 @@ def replace_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def sync_file(file: IO[Any]) -> None:
-    """Return when everything written to an open file is on the disk."""
+    """Wait until everything written to an open file is on the disk."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def sync_directory(directory: Path) -> None:
-    """Return when the names of new and renamed files in a directory are on the disk."""
+    """Wait until the names of new and renamed files in a directory are on the disk."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -101,7 +102,7 @@ def sync_directory(directory: Path) -> None:
 
 def _open_regular(path: Path, flags: int) -> int:
     try:
-        descriptor = os.open(path, flags | SAFE_FLAGS, MODE)
+        descriptor = os.open(path, flags | SAFE_FLAGS, NEW_FILE_MODE)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.EMLINK):
             raise _refusal(path, "is a symbolic link, which is not followed") from error

@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from hookline.arguments import bind
-from hookline.diagnosis import SITES_ELSEWHERE
+from hookline.diagnosis import FOREIGN_SITES
 from hookline.errors import RegistrationError, Suggestion, suggest
 from hookline.hook_registry import check_common
 
 
 def check_hook(hook: Any, sites: Collection[str], services: Mapping[str, Any]) -> None:
-    """Raise RegistrationError if a hook could not work in any run.
+    """Raise RegistrationError if a hook cannot work, whatever the run is.
 
     Args:
         hook: The hook.
@@ -53,7 +53,11 @@ def check_owner(hook: Any, others: Iterable[Any], site: str) -> None:
 
 
 def unique_name(hook: Any, taken: Collection[str]) -> str:
-    """Return the name of a hook, or its class's name, with a number if that is taken."""
+    """Return the name of a hook, by default that of its class, numbered if it is taken.
+
+    Raises:
+        RegistrationError: If another hook has the name that the user gave.
+    """
     base: str = hook.name or type(hook).__name__
     if hook.name in taken and hook.name != type(hook).__name__:
         message = "a hook of this name is already registered; names are unique in a runner"
@@ -70,9 +74,9 @@ def _check_site_name(hook: Any, name: str, sites: Collection[str]) -> None:
     known = {*sites, *hook.site_aliases, *hook.extra_sites}
     if name in known or name.startswith("_"):
         return
-    if name in SITES_ELSEWHERE:
+    if name in FOREIGN_SITES:
         message = f"{name!r} is a site of another framework and would never be called"
-        suggestion = Suggestion(SITES_ELSEWHERE[name])
+        suggestion = Suggestion(FOREIGN_SITES[name])
         raise RegistrationError(message, component=hook.name, site=name, suggestion=suggestion)
     if name.startswith(("before_", "after_")):
         message = f"{name!r} is not a site (declare your own in extra_sites)"

@@ -28,7 +28,7 @@ class HookRegistry(Registry[T]):
         return super().check(config, provided) + check_common(str(config.get("type")), common)
 
     def arguments(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments for the class; common ones that it does not take come later."""
+        """Return the arguments of the constructor; `build` sets other common ones afterwards."""
         own = self.own_parameters(self.get(config["type"])).known
         return {
             str(key): value
@@ -57,17 +57,17 @@ class HookRegistry(Registry[T]):
         own = {
             name: parameter
             for name, parameter in signature.known.items()
-            # A hook that declares one of them itself takes it by position, too.
+            # A hook may declare one of them itself.
             if name not in self.COMMON or name not in fields or not fields[name].kw_only
         }
         return signature._replace(known=own)
 
     def signature_of(self, cls: type[T]) -> Callable[..., Any]:
-        """Return the callable whose parameters a config gives."""
+        """Return the callable that a config has the parameters of: `from_config` or the class."""
         return getattr(cls, "from_config", cls) if issubclass(cls, self.kind) else cls
 
     def construct(self, cls: type[T], arguments: dict[str, Any]) -> T:
-        """Make the hook from its checked arguments."""
+        """Construct a hook from checked arguments."""
         hook: T = self.signature_of(cls)(**arguments)
         return hook
 
@@ -106,7 +106,7 @@ def check_common(component: str, given: Mapping[str, Any]) -> list[Problem]:
 
 
 def hook_type_error(given: object) -> TypeError:
-    """Return the error for something that is given in place of a hook."""
+    """Return the error for an object that is not a hook."""
     if not isinstance(given, type):
         return TypeError(f"a hook is a BaseHook or a config with a 'type', got {given!r}")
     arguments = ", ".join(f"{name}=…" for name in parameters(given).required())

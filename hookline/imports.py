@@ -12,7 +12,7 @@ from typing import Any
 
 from hookline.errors import ConfigError, Suggestion, format_exception, suggest
 
-# A training config has no use for these modules, and an attacker would.
+# A training config does not need these modules, but an attacker would use them.
 FORBIDDEN_MODULES = frozenset(
     [
         "os",
@@ -101,7 +101,7 @@ def _suggest_attribute(
 ) -> Suggestion:
     local = Path(f"{module_name.replace('.', '/')}.py")
     if file and local.is_file() and not local.samefile(file):
-        return Suggestion(advice=f"it hides your {local}: rename that file")
+        return Suggestion(advice=f"it shadows your {local}: rename that file")
     suggestion = suggest(name, candidates)
     if suggestion.nearest is None:
         return suggest_module(module_name, name) or suggestion

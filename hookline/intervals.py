@@ -1,8 +1,8 @@
-"""Intervals: whether a repeated action is due."""
+"""Predicates about intervals: whether a repeated action is due."""
 
 from __future__ import annotations
 
-from hookline.progress import Progress, current_epoch, current_iter
+from hookline.progress import RunProgress, current_epoch, current_iter
 
 
 def is_due(completed: int, interval: int, start: int = 0, end: int | None = None) -> bool:
@@ -22,37 +22,37 @@ def is_due(completed: int, interval: int, start: int = 0, end: int | None = None
 
 
 class IntervalMethods:
-    """Predicates about the current iteration or epoch; between two, about the one that is over.
+    """Predicates about the current iteration or epoch, or the last one between two of them.
 
-    An iteration or epoch is not counted yet while it runs: `current_iter` includes it.
+    `runner.iter` counts finished iterations. These methods include the one that is running.
     """
 
-    def every_n_epochs(self, runner: Progress, n: int, start: int = 0) -> bool:
-        """Return whether this epoch is an n-th one, counted from `start`."""
+    def every_n_epochs(self, runner: RunProgress, n: int, start: int = 0) -> bool:
+        """Return whether this is every n-th epoch, counted from `start`."""
         return is_due(current_epoch(runner), n, start)
 
-    def every_n_iters(self, runner: Progress, n: int, start: int = 0) -> bool:
-        """Return whether this iteration is an n-th one, counted from `start`."""
+    def every_n_iters(self, runner: RunProgress, n: int, start: int = 0) -> bool:
+        """Return whether this is every n-th iteration, counted from `start`."""
         return is_due(current_iter(runner), n, start)
 
     every_n_train_iters = every_n_iters
 
-    def every_n_inner_iters(self, runner: Progress, n: int) -> bool:
-        """Return whether this iteration is an n-th one of its epoch."""
+    def every_n_inner_iters(self, runner: RunProgress, n: int) -> bool:
+        """Return whether this is every n-th iteration of its epoch."""
         return is_due(runner.batch_idx + 1, n)
 
-    def end_of_epoch(self, runner: Progress) -> bool:
-        """Return whether this is the last iteration of its epoch, if the length is known."""
+    def end_of_epoch(self, runner: RunProgress) -> bool:
+        """Return whether this is the last iteration of its epoch; False if that is unknown."""
         done = runner.inner_iter + current_iter(runner) - runner.iter
         return done == runner.epoch_length
 
-    def is_last_epoch(self, runner: Progress) -> bool:
+    def is_last_epoch(self, runner: RunProgress) -> bool:
         """Return whether this is the last epoch."""
         return runner.max_epochs is not None and current_epoch(runner) >= runner.max_epochs
 
     is_last_train_epoch = is_last_epoch
 
-    def is_last_iter(self, runner: Progress) -> bool:
+    def is_last_iter(self, runner: RunProgress) -> bool:
         """Return whether this is the last iteration."""
         return runner.max_iters is not None and current_iter(runner) >= runner.max_iters
 

@@ -1,4 +1,4 @@
-"""Checks before the first batch: mistakes that would make a run fail or train nothing."""
+"""Checks before the first batch, for mistakes that make a run fail or train nothing."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Run(Protocol):
 
 
 def check_trainable(run: Run) -> None:
-    """Raise if there is nothing to train on, no length, or no owner of `optimize`."""
+    """Raise if data, length, loss function or optimizer are missing or wrong."""
     check_data(run.train_loader, run.val_loader, run.max_epochs, run.max_iters)
     check_loss(run.loss_fn)
     has_owner = bool(run.sites.optimize)
@@ -45,18 +45,18 @@ def check_trainable(run: Run) -> None:
 def check_parts(run: Run) -> None:
     """Raise if a validation would fail; warn about unused parts. Runs after `before_run`."""
     if run.val_loader is not None and run.evaluation.test_fn is None:
-        check_can_be_evaluated(run.model)
+        check_evaluable(run.model)
     hooks = [*run.sites.hooks["after_val_iter"], *run.sites.hooks["after_val_epoch"]]
     others_possible = any(hook.adds_metrics for hook in hooks)
     run.best.check(run.evaluation.expected_metrics(run), others_possible)
     if run.is_main:
-        warn_about_other_optimizers(run.optimizer, run.model, run.loss_fn, run.logger)
+        warn_about_optimizers(run.optimizer, run.model, run.loss_fn, run.logger)
         loaders = (run.val_loader, run.test_loader)
         warn_about_unmeasured(run.evaluation.metrics, loaders, run.logger)
 
 
 def warn_about_resume(run: Run) -> None:
-    """Warn before training if a resume reads data again or cannot be exact."""
+    """Warn before training if a resume would be slow or not exact."""
     loader = run.train_loader
     reason = run.loop.data.of(loader).announcement
     if reason is not None and run.checkpointer.is_open:
@@ -66,7 +66,8 @@ def warn_about_resume(run: Run) -> None:
         )  # fmt: skip
     if "optimizer" in run.checkpointer.excluded and run.is_main:
         run.logger.warning(
-            "this run cannot be resumed exactly: checkpoints are saved without the optimizer's state"
+            "this run cannot be resumed exactly, because its checkpoints have no optimizer state: "
+            "set save_optimizer: true"
         )
 
 
@@ -85,7 +86,7 @@ def check_length(max_epochs: int | None, max_iters: int | None) -> None:
 
 
 def check_data(train_loader: Any, val_loader: Any, max_epochs: Any, max_iters: Any) -> None:
-    """Raise if there is nothing to train on, or no length."""
+    """Raise if there is no training data, or the length of the run is not given."""
     if train_loader is None:
         message = "there is no training data: pass train_loader=…"
         raise HooklineError(message, parameter="train_loader")
@@ -152,26 +153,27 @@ def check_optimizer(optimizer: Any, *, has_owner: bool, has_train_step: bool) ->
         )
     elif optimizer is not None and not isinstance(optimizer, Mapping):
         raise HooklineError(
-            "no hook owns 'optimize', so the weights would never change: register an OptimizerHook, "
-            "or a ManualOptimizationHook if the model's train_step steps the optimizer",
+            "no hook owns 'optimize', so the weights would never change: register an "
+            "OptimizerHook, or a ManualOptimizationHook if the model's train_step steps the "
+            "optimizer",
             parameter="hooks",
         )
 
 
-def check_can_be_evaluated(model: nn.Module) -> None:
+def check_evaluable(model: nn.Module) -> None:
     """Raise if a model has no method to evaluate a batch with."""
     has_forward = getattr(model.forward, "__func__", None) is not nn.Module.forward
     if not hasattr(model, "val_step") and not has_forward:
         raise HooklineError(
             f"{type(model).__name__} has neither val_step nor forward, so it cannot be evaluated "
-            "on the val_loader: give it a val_step(batch), or leave the val_loader out"
+            "on the val_loader: give it a val_step(batch), or pass no val_loader"
         )
 
 
-def warn_about_other_optimizers(
+def warn_about_optimizers(
     optimizer: Any, model: nn.Module, loss_fn: Any, logger: logging.Logger
 ) -> None:
-    """Warn about optimizers of another model; a wrapped or sharded one has the same parameters."""
+    """Warn about optimizers without a parameter of the model or the loss function."""
     modules = [part for part in (model, loss_fn) if isinstance(part, nn.Module)]
     known = {id(parameter) for module in modules for parameter in module.parameters()}
     optimizers: Mapping[str, Optimizer] = {}
@@ -190,10 +192,11 @@ def warn_about_other_optimizers(
 
 
 def warn_about_unmeasured(metrics: Iterable[str], loaders: Iterable[Any], logger: Any) -> None:
-    """Warn about metrics if there is no data to measure them on."""
+    """Warn if there are metrics but no data to measure them on."""
     names = ", ".join(metrics)
     if names and all(loader is None for loader in loaders):
         logger.warning(
-            "there is neither a val_loader nor a test_loader, so these metrics are never measured: %s",
+            "these metrics are never measured, because there is neither a val_loader nor a "
+            "test_loader: %s",
             names,
         )

@@ -1,4 +1,4 @@
-"""Text that is safe to print: names and messages may come from foreign files."""
+"""Make text safe to print, because names and messages may come from untrusted files."""
 
 from __future__ import annotations
 

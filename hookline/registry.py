@@ -25,7 +25,7 @@ class Registry(Generic[T]):
     Other packages add classes with the entry point group `hookline.<name>s`.
 
     Args:
-        name: What one of the classes is called in messages, such as `hook`.
+        name: The noun for a class in messages, such as `hook`.
         kind: The base class that every registered class must have.
         home: The module that registers the built-in classes, directly or with `add_lazy`. It is
             imported on the first look-up.
@@ -135,7 +135,7 @@ class Registry(Generic[T]):
         cls = self.get(config["type"])
         try:
             return self.construct(cls, {**self.arguments(config), **extra})
-        except (TypeError, ValueError) as error:  # a value that only the class itself can judge
+        except (TypeError, ValueError) as error:  # Only the class itself can check this value.
             if isinstance(error, ConfigError):
                 raise
             raise ConfigError(str(error), component=cls.__name__) from error
@@ -164,15 +164,15 @@ class Registry(Generic[T]):
         )
 
     def arguments(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the part of a config that goes to the constructor."""
+        """Return the arguments of the constructor in a config."""
         return {str(key): value for key, value in config.items() if key != "type"}
 
     def signature_of(self, cls: type[T]) -> Callable[..., Any]:
-        """Return the callable whose parameters a config gives."""
+        """Return the callable that a config has the parameters of."""
         return cls
 
     def construct(self, cls: type[T], arguments: dict[str, Any]) -> T:
-        """Make an instance from checked arguments."""
+        """Construct an instance from checked arguments."""
         return cls(**arguments)
 
     def names(self) -> list[str]:
@@ -225,7 +225,7 @@ class Registry(Generic[T]):
     def _load(self) -> None:
         if self._complete:
             return
-        self._complete = True  # first: the imports below look up names as well
+        self._complete = True  # Set first: the imports below look up names, too.
         if self._home:
             importlib.import_module(self._home)
         for entry in importlib.metadata.entry_points(group=f"hookline.{self.name}s"):

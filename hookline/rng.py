@@ -1,4 +1,4 @@
-"""Random number generators: seed them, save their state, restore it; and deterministic algorithms."""
+"""Random number generators: seed, save and restore them. Also deterministic algorithms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-# Two of cuBLAS's workspaces are deterministic; this is the faster one, and takes 24 MiB of a GPU.
+# The faster one of the two deterministic workspaces of cuBLAS; it takes 24 MiB of GPU memory.
 CUBLAS_WORKSPACE = ":4096:8"
 
 
@@ -26,10 +26,10 @@ def seed_everything(seed: int) -> None:
 
 @contextmanager
 def deterministic_algorithms(enabled: bool) -> Iterator[None]:
-    """Use torch's deterministic algorithms inside, if enabled, and restore its settings at the end.
+    """Use torch's deterministic algorithms inside a `with` block, if enabled.
 
-    The environment variable of cuBLAS stays, because cuBLAS reads it once in a process. If not
-    enabled, nothing is changed: the user may have set any of this.
+    Torch's settings are restored at the end. The environment variable of cuBLAS is not, because
+    cuBLAS reads it only once. If not enabled, the user's own settings stay unchanged.
     """
     if not enabled:
         yield
@@ -61,7 +61,7 @@ def rng_state() -> dict[str, Any]:
 
 
 def restore_rng(state: Mapping[str, Any]) -> None:
-    """Continue the random numbers where `rng_state` was taken."""
+    """Restore the generators to a state that `rng_state` returned."""
     version, internal, gauss = state["python"]
     random.setstate((version, tuple(internal.tolist()), gauss))
     torch.set_rng_state(state["torch"].cpu())

@@ -1,4 +1,4 @@
-"""The runner that users create: the engine's, with the default hooks, from objects or a config."""
+"""The public `Runner`: the engine's runner with default hooks, built from objects or a config."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MetricOrConfig = Metric | str | Mapping[str, Any] | Callable[[Any, Any], Any] | 
 
 
 class Runner(BaseRunner):
-    """Trains, validates and tests a model, with hooks.
+    """A runner that trains, validates and tests a model, with hooks.
 
     A runner has these default hooks: OptimizerHook, IterTimerHook, LoggerHook, EvalHook,
     CheckpointHook, CheckInvalidLossHook and ReportHook; UnevenBatchHook with several ranks;
@@ -245,7 +245,7 @@ def _default_hooks(
 def _divisible_loader(
     loader: Iterable[Any] | None, seed: int, world: World
 ) -> Iterable[Any] | None:
-    """Replace a plain DataLoader by one that ranks can divide, if its order can be computed."""
+    """Replace a plain DataLoader by one that divides batches among ranks, if that is possible."""
     if type(loader) is not DataLoader or loader.generator is not None:
         return loader
     resumable = make_resumable(loader, seed)

@@ -93,8 +93,9 @@ BEARER = re.compile(r"(?i)\b(bearer\s)[\w.~+/=-]{16,}")
 ASSIGNED_NAME = re.compile(r"""\b([A-Za-z][\w-]{1,60})["']?\s?([:=])\s?["']?""")
 ASSIGNED_VALUE = re.compile(r"""[^\s"'&,;(){}\[\]]+""")
 HARMLESS_VALUES = ("null", "none", "true", "false", MASK)
-MIN_SECRET = 4  # characters of the value of an environment variable that is masked as a whole
-MIN_INNER_SECRET = 6  # the same for a part of a text
+# Shorter values of environment variables are not masked: as a whole, and inside a text.
+MIN_SECRET_CHARACTERS = 4
+MIN_INNER_SECRET_CHARACTERS = 6
 
 
 def mask_secrets(value: Any) -> Any:
@@ -107,9 +108,9 @@ def mask_secrets(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [mask_secrets(item) for item in value]
     if isinstance(value, str):
-        return MASK if value in environment_secrets(MIN_SECRET) else mask_text(value)
+        return MASK if value in environment_secrets(MIN_SECRET_CHARACTERS) else mask_text(value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if is_number and str(value) in environment_secrets(MIN_INNER_SECRET):
+    if is_number and str(value) in environment_secrets(MIN_INNER_SECRET_CHARACTERS):
         return MASK
     return value
 
@@ -120,7 +121,7 @@ def mask_text(text: str) -> str:
     These are credentials in URLs, headers and assignments such as `api_key=…`, and the values of
     environment variables with secret names.
     """
-    for value in environment_secrets(MIN_INNER_SECRET):
+    for value in environment_secrets(MIN_INNER_SECRET_CHARACTERS):
         text = text.replace(value, MASK)
     if "://" in text:
         text = URL_CREDENTIALS.sub(rf"\1{MASK}@", text)
@@ -180,7 +181,7 @@ def _mask_assignments(text: str) -> str:
 
 
 def _is_assigned_secret(name: str, sign: str) -> bool:
-    """Return whether a name is secret; `key=len` and a word after `token: ` are common elsewhere."""
+    """Return whether an assigned name is secret; `key=len` and `token: word` are common code."""
     word = name.lower()
     if word in ("key", "auth") or (word == "token" and sign == ":"):
         return False

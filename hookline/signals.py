@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP during a run: the first one is a request, the second one ends the run."""
+"""Handle SIGINT, SIGTERM and SIGHUP: the first requests a stop, the second stops at once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hookline.errors import Interrupted
 def stop_signals() -> list[signal.Signals]:
     """Return the signals that stop a run at its next seam."""
     signals = [signal.SIGINT, signal.SIGTERM]
-    # A closed terminal or connection sends SIGHUP. nohup ignores it, and that must stay so.
+    # A closed terminal or connection sends SIGHUP. `nohup` ignores it: keep it ignored.
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signals.append(signal.SIGHUP)
     return signals
 
 
 class SignalHandlers:
-    """Handles signals between `install` and `restore`, in the main thread only.
+    """Signal handlers that are active from `install` to `restore`, in the main thread only.
 
     Args:
         stop: Called with the signal's name when the first one arrives. Without it the first signal

@@ -15,7 +15,7 @@ from typing import Any
 
 from hookline.errors import KeyPath, Problem, Suggestion, suggest
 
-# Raised for type hints that name something that is absent at run time.
+# Errors of type hints whose names do not exist at run time.
 UNRESOLVED_HINT = (NameError, AttributeError, TypeError, SyntaxError, ImportError)
 
 TYPE_NAMES = {
@@ -156,7 +156,7 @@ def _fits_class(value: Any, hint: Any) -> bool:
 
 
 def describe(hint: Any) -> str:
-    """Return a type hint in the words of a config's author."""
+    """Describe a type hint in the words of a config: `a whole number or null`."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return " or ".join(describe(arg) for arg in args)
@@ -189,7 +189,7 @@ def _hints(cls: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _field_hints(cls: Any) -> dict[str, Any]:
-    """Return the hints of a dataclass, each resolved in the module of the class that declares it."""
+    """Return the hints of a dataclass, each resolved in the module that declares it."""
     hints: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         names = vars(sys.modules[base.__module__])

@@ -1,4 +1,4 @@
-"""Dataclass fields of hooks: those that are saved in a checkpoint, and inherited defaults."""
+"""Dataclass fields of hooks: state that checkpoints hold, and defaults set by subclasses."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def restore_fields(owner: Any, values: Mapping[str, Any]) -> None:
         raise TypeError(f"the state is a {type(values).__name__}, not a mapping")
     for name in _names(owner):
         if name in values:
-            # A copy: the object may change its value, and the checkpoint must not change.
+            # Copy: the hook may change the value, but the checkpoint must not change.
             setattr(owner, name, copy.deepcopy(values[name]))
 
 

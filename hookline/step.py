@@ -14,7 +14,7 @@ from hookline.errors import HooklineError, add_note
 from hookline.signature import parameters
 
 Outputs = dict[str, Any]
-Step = Callable[[Any], Outputs]
+StepFunction = Callable[[Any], Outputs]
 LossFunction = Callable[[Any, Any], torch.Tensor]
 
 
@@ -24,15 +24,15 @@ def make_step(
     loss_fn: LossFunction | None = None,
     optimizer: Any = None,
     train_module: torch.nn.Module | None = None,
-) -> Step:
-    """Return the step of a model: its own method if it has one, else forward and `loss_fn`.
+) -> StepFunction:
+    """Return the step function of a model: its own method, or else forward and `loss_fn`.
 
     Args:
         model: The model itself.
         method: `train_step`, `val_step` or `test_step`.
         loss_fn: Takes predictions and targets; None if the model computes its loss.
         optimizer: Passed to the model's own step if that takes a second argument.
-        train_module: What training calls instead of the model, such as its DDP wrapper.
+        train_module: The module that training calls instead of the model: its DDP wrapper.
     """
     own = getattr(model, method, None)
     if own is None and method == "test_step":
@@ -45,7 +45,7 @@ def make_step(
     return _supervised_step(called, loss_fn)
 
 
-def _supervised_step(model: torch.nn.Module, loss_fn: LossFunction) -> Step:
+def _supervised_step(model: torch.nn.Module, loss_fn: LossFunction) -> StepFunction:
     def step(batch: Any) -> Outputs:
         if type(batch) in (list, tuple) and len(batch) == 2:
             inputs, targets = batch
@@ -71,7 +71,7 @@ def _supervised_step(model: torch.nn.Module, loss_fn: LossFunction) -> Step:
 
 def _self_scoring_step(
     model: torch.nn.Module, forward: Callable[..., Any], is_training: bool
-) -> Step:
+) -> StepFunction:
     """Return the step of a model that computes its loss, as those of Hugging Face do."""
 
     def step(batch: Any) -> Outputs:
@@ -99,7 +99,7 @@ def _self_scoring_step(
 
 def _own_step(
     own: Callable[..., Any], call: Callable[..., Any], method: str, model: str, optimizer: Any
-) -> Step:
+) -> StepFunction:
     extra = [optimizer] if len(parameters(own).required()) > 1 else []
 
     def step(batch: Any) -> Outputs:

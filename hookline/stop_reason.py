@@ -1,4 +1,4 @@
-"""Why a run ended."""
+"""The reason why a run ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class StopReason:
-    """Why a run ended. Prints as its message.
+    """The reason why a run ended. Prints as its message.
 
     Args:
         message: The reason in words.
@@ -23,8 +23,10 @@ class StopReason:
 
     @classmethod
     def at_length(cls, max_epochs: int | None, max_iters: int | None) -> StopReason:
-        """Return the reason of a run that reached its length, which is in iterations or epochs."""
-        name, limit = ("max_epochs", max_epochs) if max_iters is None else ("max_iters", max_iters)
+        """Return the reason of a run that reached its length, in iterations or epochs."""
+        name, limit = "max_iters", max_iters
+        if max_iters is None:
+            name, limit = "max_epochs", max_epochs
         return cls(f"reached {name}={limit}", details={name: limit})
 
     def __str__(self) -> str:

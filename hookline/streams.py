@@ -1,4 +1,4 @@
-"""Standard output that may be closed, full or gone without an end to the training."""
+"""Keep training when standard output is closed, full or missing."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import IO, Any
 
 
 class UnfailingStream:
-    """A text stream whose output is dropped as soon as it cannot be written.
+    """A text stream that drops all output after the first failed write.
 
-    The reader of a pipe may have ended (`| head`), the disk of a file may be full, and the terminal
-    may be closed. None of that may end a run.
+    The reader of a pipe may have exited (`| head`), the disk may be full, or the terminal may be
+    closed. None of these may end a run.
 
     Args:
         stream: The stream; None if the process was started without one.
@@ -44,12 +44,12 @@ class UnfailingStream:
         return getattr(self._stream, name)
 
     def give_up(self) -> None:
-        """Lead the rest of the output to nowhere; Python flushes it once more when it exits."""
+        """Redirect the rest to /dev/null, also the buffer that Python flushes at exit."""
         stream, self._stream = self._stream, None
         with contextlib.suppress(OSError, ValueError, AttributeError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())  # type: ignore[union-attr]
-            os.close(nowhere)
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())  # type: ignore[union-attr]
+            os.close(null)
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
@@ -76,7 +76,8 @@ def unfailing_output() -> Iterator[None]:
 def open_missing_streams() -> None:
     """Open the standard streams that the process was started without.
 
-    Otherwise the next file that is opened, a log perhaps, would receive what libraries print.
+    Otherwise the next opened file gets the descriptor of a standard stream, and libraries would
+    print into it.
     """
     for descriptor in range(3):
         try:

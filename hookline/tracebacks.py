@@ -1,6 +1,6 @@
-"""Name the hook and the site of a stack frame, for notes on errors and reports of hangs.
+"""Find the hook and the site of a stack frame, for notes on errors and hang reports.
 
-This is the only place that reads code objects: a traceback has nothing else that identifies a hook.
+Only this module reads code objects: nothing else in a traceback identifies a hook.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hookline.errors import add_note
 
 
 class HookMethods:
-    """The methods of a runner's hooks by their code."""
+    """The methods of a runner's hooks, by code object."""
 
     def __init__(self) -> None:
         self._methods: dict[CodeType, tuple[list[str], str]] = {}
@@ -32,7 +32,7 @@ class HookMethods:
             names.append(hook)
 
     def owner(self, code: CodeType) -> tuple[str, str] | None:
-        """Return the hook and the site that a method's code belongs to; `A or B` for twins."""
+        """Return the hook and site of a code object; `A or B` if hooks share the method."""
         if code not in self._methods:
             return None
         names, site = self._methods[code]
@@ -51,7 +51,7 @@ class HookMethods:
         return self.owner(innermost)
 
     def annotate(self, error: BaseException, when: str) -> None:
-        """Add a note to an error with the innermost hook, its site, and when it was raised."""
+        """Add a note to an error: the innermost hook, its site, and the position in the run."""
         where = None
         for frame, _ in walk_tb(error.__traceback__):
             where = self.owner(frame.f_code) or where

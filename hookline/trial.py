@@ -1,4 +1,4 @@
-"""Runs under `hookline verify-resume`, which chooses their work directory.
+"""Settings of runs that `hookline verify-resume` starts.
 
 The command sets an environment variable for the script that it checks. Runner and `drive` then use
 that directory instead of the script's own, resume from it, and record the training data.
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-VARIABLE = "HOOKLINE_VERIFY_DIR"
+ENVIRONMENT_VARIABLE = "HOOKLINE_VERIFY_DIR"
 TRIAL_HOOK = {"type": "hookline.verify.TrialHook", "name": "BatchTraceHook"}
 
 
@@ -26,8 +26,8 @@ class RunParts(NamedTuple):
 def apply_trial(
     work_dir: str | Path | None, resume: str | Path | None, hooks: Iterable[Any]
 ) -> RunParts:
-    """Return the given parts of a run, or those of a trial if `hookline verify-resume` runs."""
-    directory = os.environ.get(VARIABLE)
+    """Return the given parts, or those that `hookline verify-resume` sets for its runs."""
+    directory = os.environ.get(ENVIRONMENT_VARIABLE)
     if not directory:
         return RunParts(work_dir, resume, hooks)
     return RunParts(directory, "auto", [*hooks, TRIAL_HOOK])

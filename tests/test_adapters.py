@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from hookline import adapters
-from hookline.adapters import GROUP, adapt
+from hookline.adapters import ENTRY_POINT_GROUP, adapt
 from hookline.engine import HOOKS, BaseHook
 from hookline.errors import ConfigError
 from tests.helpers import make_runner
@@ -47,7 +47,7 @@ def framework(monkeypatch):
     wrapper.wrap, wrapper.is_callback = Wrapped, lambda cls: issubclass(cls, Callback)
     monkeypatch.setitem(sys.modules, "acme", package)
     monkeypatch.setitem(sys.modules, "acme_wrapper", wrapper)
-    entry = EntryPoint("acme", "acme_wrapper", GROUP)
+    entry = EntryPoint("acme", "acme_wrapper", ENTRY_POINT_GROUP)
     monkeypatch.setattr(adapters, "declared_adapters", lambda: {"acme": entry})
     return package
 
@@ -96,6 +96,6 @@ def test_a_framework_that_is_not_installed_is_an_unknown_module(monkeypatch):
 
 
 def test_the_package_declares_an_adapter_for_each_framework():
-    declared = {entry.name for entry in entry_points(group=GROUP)}
+    declared = {entry.name for entry in entry_points(group=ENTRY_POINT_GROUP)}
     assert {"lightning", "pytorch_lightning", "transformers", "keras", "composer"} <= declared
-    assert all(find_spec(entry.module) for entry in entry_points(group=GROUP))
+    assert all(find_spec(entry.module) for entry in entry_points(group=ENTRY_POINT_GROUP))

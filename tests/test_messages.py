@@ -80,8 +80,8 @@ def message_of(folder: Path, function: Callable[[], object]) -> str:
         ),
         (
             "hooks: [{type: EvalHook, metric: acuracy}]",
-            "hooks[0] EvalHook: no metric 'acuracy' is measured; measured are accuracy, val_loss; "
-            "did you mean 'accuracy'?",
+            "hooks[0] EvalHook: metric 'acuracy' is not measured, only accuracy, val_loss; did you "
+            "mean 'accuracy'?",
         ),
         (
             "hooks: [OptimizerHook, AmpOptimizerHook]",

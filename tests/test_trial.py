@@ -8,13 +8,13 @@ import pytest
 
 from hookline.checkpoint import CheckpointStore
 from hookline.errors import HooklineError
-from hookline.trial import VARIABLE, apply_trial
+from hookline.trial import ENVIRONMENT_VARIABLE, apply_trial
 from hookline.verify.trace import read_start
 from tests.verify import training_script
 
 
 def test_without_the_variable_a_run_keeps_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(ENVIRONMENT_VARIABLE, raising=False)
     assert apply_trial("mine", None, ("a hook",)) == ("mine", None, ("a hook",))
 
 
@@ -23,7 +23,7 @@ def test_every_loop_trains_in_the_directory_of_the_trial_and_resumes_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "trial"))
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "trial"))
     monkeypatch.setattr(training_script, "WIDTH", 4)
     training_script.main(kind)
     assert read_start(tmp_path / "trial").iteration == 0
@@ -38,7 +38,7 @@ def test_every_loop_trains_in_the_directory_of_the_trial_and_resumes_there(
 def test_a_second_training_of_a_script_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "trial"))
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "trial"))
     monkeypatch.setattr(training_script, "WIDTH", 4)
     training_script.main("runner")
     with pytest.raises(HooklineError, match="more than once") as caught:
@@ -49,7 +49,7 @@ def test_a_second_training_of_a_script_is_an_error(
 def test_checkpoints_outside_the_work_directory_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "trial"))
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, str(tmp_path / "trial"))
     elsewhere = str(tmp_path / "elsewhere")
     monkeypatch.setattr(training_script, "WIDTH", 4)
     monkeypatch.setitem(training_script.SAVE, "out_dir", elsewhere)

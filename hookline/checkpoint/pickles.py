@@ -1,4 +1,4 @@
-"""Load pickled tensors and plain values. Nothing in a file is executed, and no file crashes Python."""
+"""Load pickled tensors and plain values: nothing is executed, and no file crashes Python."""
 
 from __future__ import annotations
 

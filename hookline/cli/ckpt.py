@@ -181,7 +181,7 @@ def _describe(checkpoint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _describe_meta(meta: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in meta.items():
-        if name == "config":  # as long as all the rest; `config.yaml` has it
+        if name == "config":  # It is long, and `config.yaml` has it.
             continue
         is_time = name == "time" and isinstance(value, (int, float))
         yield dotted(("meta", name)), _format_date(value) if is_time else str(value)
@@ -201,7 +201,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
 def _format_date(seconds: float) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-    except (OverflowError, ValueError, OSError):  # of a file with a time that cannot be
+    except (OverflowError, ValueError, OSError):  # The file has an impossible time.
         return str(seconds)
 
 

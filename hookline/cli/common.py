@@ -16,7 +16,7 @@ from hookline.runner import Runner
 
 
 def option_overrides(**options: Any) -> list[str]:
-    """Return the given options as overrides, so that they are checked and saved like these."""
+    """Return options as overrides, so that they are checked and saved with the config."""
     overrides = []
     for name, value in options.items():
         if value is not None:
@@ -25,7 +25,11 @@ def option_overrides(**options: Any) -> list[str]:
 
 
 def make_runner(config: Config) -> Runner:
-    """Build the runner of a config. Every mistake is a ConfigError with its place in the config."""
+    """Build the runner of a config.
+
+    Raises:
+        ConfigError: With the location of each mistake in the config.
+    """
     parts = build(config)
     _check_device(config)
     with locate_registration_errors(config):

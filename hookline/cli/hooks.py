@@ -159,7 +159,7 @@ def default_of(cls: type, parameter: inspect.Parameter) -> Any:
 
 
 def shown(default: Any) -> str:
-    """Return a default as it is written in a config."""
+    """Return a default in the form of a config."""
     if default is REQUIRED:
         return "required"
     return f"= {json.dumps(default, ensure_ascii=False, default=repr)}"

@@ -73,7 +73,7 @@ def _call_schedules(runner: BaseRunner, *sites: str) -> None:
     for site in sites:
         for hook in runner.sites.hooks[site]:
             if isinstance(hook, SCHEDULE_HOOKS):
-                # The plan lists only hooks that have the site.
+                # `sites.hooks` lists only hooks that implement the site.
                 hook.site_method(site)(runner)  # type: ignore[misc]
 
 

@@ -41,7 +41,7 @@ def class_name(name: str) -> str:
     if not hook.endswith("Hook"):
         hook = f"{hook}Hook"
     if not re.fullmatch(r"[A-Z][A-Za-z0-9]*", hook) or keyword.iskeyword(hook) or hook == "Hook":
-        message = f"{name!r} is no name of a hook; use letters and digits, as in SlowDownHook"
+        message = f"{name!r} is not a valid name; use letters and digits, as in SlowDownHook"
         raise CommandLineError(message, parameter="NAME")
     return hook
 

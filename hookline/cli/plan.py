@@ -28,12 +28,12 @@ Costs = dict[str, Any]
 
 
 class PlannedHook(NamedTuple):
-    """A hook of a config, and the reasons for its place in the order.
+    """A hook of a config, and the reasons for its position in the order.
 
     Args:
         hook: The hook.
-        registered: Its place in the order of registration, from 1.
-        origin: "default hook", or its place in the config.
+        registered: Its position in the order of registration, from 1.
+        origin: "default hook", or its location in the config.
         priority_from: "class", "config", or "constructor" if the hook sets its own priority.
     """
 

@@ -1,4 +1,4 @@
-"""The only place that prints: everything shown is escaped, and its secrets are masked."""
+"""Print to standard output and standard error, with text escaped and secrets masked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`hookline sites`: list the moments of a run at which hooks run."""
+"""`hookline sites`: list the sites, where hooks are called."""
 
 from __future__ import annotations
 

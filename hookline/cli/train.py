@@ -99,7 +99,7 @@ def _resume_after_restart(runner: Runner) -> None:
 
 
 def _save_config(runner: Runner, config: Config) -> None:
-    """Write config.yaml. Raises if another run uses the directory."""
+    """Write config.yaml; raise if another run uses the directory."""
     try:
         runner.checkpointer.store.lock()
         save_resolved(runner.config, runner.work_dir / "config.yaml")
@@ -132,7 +132,7 @@ def _launch(arguments: list[str], nproc: int, max_restarts: int) -> int:
 
 @contextmanager
 def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Send signals of this process to another one. Yields the list of forwarded signals."""
+    """Forward signals of this process to another one; yield the list of forwarded signals."""
     forwarded: list[int] = []
 
     def forward(signum: int, frame: FrameType | None) -> None:

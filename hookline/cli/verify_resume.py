@@ -14,7 +14,7 @@ from hookline.cli.errors import ExitCode
 from hookline.cli.printing import show
 from hookline.config import check, load_config
 from hookline.errors import HooklineError
-from hookline.trial import VARIABLE
+from hookline.trial import ENVIRONMENT_VARIABLE
 from hookline.verify import Chain, compare_runs, run_chain
 from hookline.verify.chain import has_saved
 from hookline.verify.trace import STARTED, read_start
@@ -37,7 +37,7 @@ def run(target: str, arguments: Sequence[str], kills: int, seed: int, work_dir: 
         launcher = Launcher([target, *arguments])
     else:
         check(load_config(target, arguments))
-        # The work directory is also a value of the config, which others may refer to.
+        # Also in the config, because other values may refer to the work directory.
         launcher = Launcher(["-m", "hookline", "train", target, *arguments, "work_dir={work_dir}"])
     with tempfile.TemporaryDirectory(prefix="hookline-verify-") as temporary:
         directory = Path(work_dir or temporary).absolute()
@@ -87,7 +87,7 @@ def run_uninterrupted(launcher: Launcher, work_dir: Path) -> float:
 
 
 class Launcher:
-    """Starts Python in a new process whose run takes its work directory from the environment.
+    """A launcher of Python processes that get their work directory from the environment.
 
     Args:
         arguments: The arguments of Python; `{work_dir}` stands for the work directory.
@@ -95,7 +95,7 @@ class Launcher:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
-        # Kept: a collected Popen object would wait for a process that the chain waits for.
+        # Kept, because a garbage-collected Popen would reap a process that the chain waits for.
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, work_dir: Path) -> subprocess.Popen[bytes]:
@@ -104,7 +104,7 @@ class Launcher:
         command = [sys.executable]
         command += [each.replace("{work_dir}", str(work_dir)) for each in self._arguments]
         with (work_dir / "output.txt").open("ab") as output:
-            environment = {**os.environ, VARIABLE: str(work_dir)}
+            environment = {**os.environ, ENVIRONMENT_VARIABLE: str(work_dir)}
             process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
         self._processes.append(process)
         return process
@@ -135,7 +135,7 @@ def kill_and_compare(
     done_in_save = 0
     number = 0
     runs_without_kill = 0
-    # With twice its share of the time, a piece makes progress on average.
+    # Twice the share of the time, so that a run makes progress on average before it is killed.
     span = 2 * seconds / (kills + 1)
     while runs_without_kill < MAX_RUNS_WITHOUT_KILL:
         number += 1

@@ -37,7 +37,7 @@ def _serve_page(root: Path, port: int, read_only: bool) -> None:
     token = secrets.token_urlsafe(24)
     show(link(listener.getsockname()[1], token))
     show(
-        "Ctrl-C stops the page. All users of this machine who have the link can use it.", flush=True
+        "Press Ctrl-C to stop. All users of this machine who have the link can use it.", flush=True
     )
     serve(root, listener, read_only=read_only, token=token)
 

@@ -46,8 +46,9 @@ def check_component(
     """Return the problems of one component.
 
     Args:
+        registry: The registry of its class.
         value: The component as written in the config.
-        path: Its place in the config.
+        path: Its path in the config.
         filled: Required parameters that are filled in later if the config omits them.
         default: The component that is used if the config names no `type`.
     """
@@ -95,7 +96,7 @@ def label(kind: str, given: Mapping[str, Any]) -> str:
 
 
 def with_title(problem: Problem, path: KeyPath, component: str = "") -> Problem:
-    """Move a component's problem to its place in the config: `hooks[2] EarlyStoppingHook: …`."""
+    """Add a component's path and title to its problem: `hooks[2] EarlyStoppingHook: …`."""
     return replace(problem.below(*path), component=component or problem.component)
 
 

@@ -12,11 +12,11 @@ from hookline.errors import ConfigError, KeyPath
 
 
 class ErrorLocator:
-    """Locates the errors of hooks and metrics that were built from one config.
+    """A function that adds config locations to errors of the hooks and metrics of one config.
 
-    Some mistakes show only in the run: a hook that monitors a metric which is not measured, a
-    metric that does not fit the predictions. Such a part raises a ConfigError and knows nothing
-    about configs; the runner passes part and error to this object.
+    Some mistakes appear only during a run, such as a metric that does not fit the predictions.
+    A hook or metric raises a ConfigError without a location; the runner passes both to this
+    object.
 
     Args:
         config: The config.

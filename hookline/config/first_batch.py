@@ -1,4 +1,4 @@
-"""Checks of a configured loss on the first batch, where torch's own errors are hard to read."""
+"""Check the first batch of a configured loss, because torch's own errors are hard to read."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def find_hook(hooks: list[Node], key: str, location: SourceLocation) -> int | No
 
 
 def default_hook(key: str) -> str | None:
-    """Return the class name of the default hook that `key` means, or None."""
+    """Return the class name of the default hook with a (short) name, or None."""
     for name in DEFAULT_HOOKS:
         if _folded(name) == _folded(key):
             return name

@@ -1,4 +1,4 @@
-"""Build the hooks of a config, and report their mistakes at the lines of the config."""
+"""Build the hooks of a config, and report mistakes with their lines in the config."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _build_hook(config: Config, path: KeyPath, given: Mapping[str, Any]) -> Base
 
 
 def _check_alone(hook: BaseHook) -> None:
-    """Raise if no runner could register a hook, whatever its other hooks are.
+    """Raise if no runner could register a hook, independent of other hooks.
 
     A hook with site aliases is skipped: it may need services that its own runner provides.
     """
@@ -70,7 +70,7 @@ def _check_alone(hook: BaseHook) -> None:
 
 
 def _conflicts(config: Config, hooks: Mapping[KeyPath, BaseHook]) -> Iterator[Problem]:
-    """Yield a problem for each hook that claims the same thing as an earlier hook."""
+    """Yield a problem for each hook with the same exclusive claim as an earlier hook."""
     first: dict[str, KeyPath] = {}
     for path, hook in hooks.items():
         for claim, advice in _exclusive_claims(config, hook):
@@ -91,7 +91,7 @@ def _conflicts(config: Config, hooks: Mapping[KeyPath, BaseHook]) -> Iterator[Pr
 
 
 def _exclusive_claims(config: Config, hook: BaseHook) -> Iterator[tuple[str, str]]:
-    """Yield each thing that a hook must have for itself, with advice for a conflict."""
+    """Yield each claim that only one hook can have, with advice for a conflict."""
     for site in OWNED:
         if hook.site_method(site) is not None:
             yield f"own {site!r}", "remove one of them"
@@ -101,7 +101,7 @@ def _exclusive_claims(config: Config, hook: BaseHook) -> Iterator[tuple[str, str
 
 
 def _duplicate_names(config: Config, hooks: Mapping[KeyPath, BaseHook]) -> Iterator[Problem]:
-    """Yield a problem for each given name that another hook has because of its class."""
+    """Yield a problem for each given name that is also the class name of another hook."""
     defaults = get_default_hooks(replaced_by=hooks.values(), without=config.get("drop_hooks") or [])
     owners = {type(hook).__name__: "a default hook" for hook in defaults}
     for path, hook in hooks.items():

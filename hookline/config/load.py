@@ -34,11 +34,12 @@ def load_config(
         root = _with_bases(read_file(Path(file)), Path(file), ())
     for text in overrides:
         apply_override(root, text)
-    _set_default_work_dir(root, file)
+    _default_work_dir(root, file)
     return resolve(root, file)
 
 
-def _set_default_work_dir(root: Node, file: str | None) -> None:
+def _default_work_dir(root: Node, file: str | None) -> None:
+    """Set `work_dir` to `runs/` and the name of the config, unless it is given."""
     name = Path(file).stem if file else "default"
     location = SourceLocation(file, 1) if file else SourceLocation()
     root.value.setdefault("work_dir", Node(f"runs/{name}", location))
@@ -48,7 +49,7 @@ def _set_default_work_dir(root: Node, file: str | None) -> None:
 
 def _with_bases(root: Node, path: Path, chain: tuple[Path, ...]) -> Node:
     """Merge a file's mapping into the mappings of the files that its `base` names."""
-    _unite_work_dir(root)
+    _apply_work_dir_alias(root)
     base = root.value.pop("base", None)
     merged = Node({}, root.location)
     for name in _base_names(base):
@@ -82,8 +83,8 @@ def _base_names(base: Node | None) -> list[Node]:
     return names
 
 
-def _unite_work_dir(root: Node) -> None:
-    """Make `experiment_dir` another name of `work_dir`."""
+def _apply_work_dir_alias(root: Node) -> None:
+    """Use `experiment_dir` as `work_dir`; raise if both are given and differ."""
     alias = root.value.get("experiment_dir")
     work_dir = root.value.get("work_dir")
     if alias is None:

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from hookline.errors import NO_VALUE, ConfigError, KeyPath, Problem
 from hookline.secrets import is_secret, mask_secrets, mask_text
 
-MAX_MESSAGE = 400  # characters
+MAX_MESSAGE_CHARACTERS = 400
 
 
 class SourceLocation(NamedTuple):
-    """The file and line of a config value; None where it has none."""
+    """The file and line of a config value; None if it is not in a file."""
 
     file: str | None = None
     line: int | None = None
@@ -57,8 +57,8 @@ class Config(dict[str, Any]):
         """Add file and line to a problem, mask its secrets and shorten a long message."""
         location = self.location(problem.path)
         message = mask_text(problem.message)
-        if len(message) > MAX_MESSAGE:
-            message = f"{message[:MAX_MESSAGE]}…"
+        if len(message) > MAX_MESSAGE_CHARACTERS:
+            message = f"{message[:MAX_MESSAGE_CHARACTERS]}…"
         secret = any(is_secret(part) for part in problem.path)
         value = NO_VALUE if secret else mask_secrets(problem.value)
         return replace(

@@ -1,4 +1,4 @@
-"""Overrides from the command line, such as `training.epochs=3` and `+hooks.x.type=EMAHook`."""
+"""Apply overrides of the command line: `training.epochs=3`, `+hooks.x.type=EMAHook`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hookline.config.schema import COMPONENTS, known_keys, suggest_key
 from hookline.config.yaml_marks import parse_yaml
 from hookline.errors import ConfigError, KeyPath, dotted, suggest
 
-MAX_SHOWN = 60  # characters of a malformed override in an error message
+MAX_SHOWN_CHARACTERS = 60  # of a malformed override in an error message
 
 
 def apply_override(root: Node, text: str) -> None:
@@ -40,7 +40,9 @@ def _parse(text: str) -> tuple[bool, KeyPath, Node]:
     add = key.startswith("+")
     parts = tuple(re.sub(r"\[(\d+)\]", r".\1", key.removeprefix("+").strip()).split("."))
     if not equals or not all(parts):
-        shown = key if len(key) < MAX_SHOWN else f"{key[:MAX_SHOWN]}…"
+        shown = key
+        if len(key) > MAX_SHOWN_CHARACTERS:
+            shown = f"{key[:MAX_SHOWN_CHARACTERS]}…"
         message = f"{shown!r} is not an override; write key=value, such as training.epochs=3"
         raise error_at(COMMAND_LINE, message)
     try:
@@ -71,7 +73,7 @@ def _assign(node: Node, above: KeyPath, path: KeyPath, value: Node, add: bool) -
 
 
 def _key(mapping: dict[Any, Node], above: KeyPath, path: KeyPath, add: bool) -> Any:
-    """Return the key of a mapping that the first part of `path` means, if it may be set."""
+    """Return the mapping's key for the first part of `path`; raise if it is unknown."""
     key = path[0]
     if key in mapping:
         return key

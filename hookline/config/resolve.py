@@ -10,10 +10,10 @@ from hookline.config.locations import Config, Node
 from hookline.errors import ConfigError, KeyPath, Problem, dotted, suggest
 from hookline.secrets import mask_text
 
-MAX_DEPTH = 10  # brackets inside each other in one value
+MAX_DEPTH = 10  # levels of nested brackets in one value
 MAX_REFERENCES = 100  # interpolations in one value
-MAX_EXPANDED = 10_000_000  # characters of all resolved values
-ENTRY_SIZE = 1000  # characters that an entry of a container counts as
+MAX_EXPANDED_CHARACTERS = 10_000_000  # of all resolved values
+ENTRY_CHARACTERS = 1000  # counted for each entry of a container, for its memory
 PLACEHOLDER = "hookline.unresolved"
 
 
@@ -76,9 +76,9 @@ def _unreadable(interpolated: list[tuple[KeyPath, Node]]) -> Iterator[Problem]:
 class Interpolation:
     """The resolution of all interpolations of a config, each of them once.
 
-    OmegaConf resolves a reference again for every use: a few dozen lines in which each refers to
-    the next one twice would take forever. Here a value that is not resolved yet is a placeholder.
-    The use of a placeholder is noticed, its value is resolved first, and the result is stored.
+    OmegaConf resolves a reference again for every use, so a chain of lines that each refer twice
+    to the next one takes exponential time. Here an unresolved value is a placeholder. When another
+    value uses it, its own value is resolved first and stored.
     """
 
     def __init__(self, values: Any, interpolated: list[tuple[KeyPath, Node]]) -> None:
@@ -148,8 +148,9 @@ class Interpolation:
             self._store(index, f"${{{PLACEHOLDER}:{index}}}")
             return self._needed
         self._size += _size(found)
-        if self._size > MAX_EXPANDED:
-            self._fail(index, f"interpolations expand to more than {MAX_EXPANDED:,} characters")
+        limit = MAX_EXPANDED_CHARACTERS
+        if self._size > limit:
+            self._fail(index, f"interpolations expand to more than {limit:,} characters")
             found = None
         self._store(index, escape_interpolations(found))
         self._unresolved.discard(index)
@@ -175,11 +176,11 @@ class Interpolation:
 
 
 def _size(value: Any) -> int:
-    """Return the characters of a value; an entry of a container, which costs more, counts extra."""
+    """Return the characters of a value; each entry of a container counts extra."""
     if isinstance(value, dict):
-        return sum(ENTRY_SIZE + _size(item) for item in value.values())
+        return sum(ENTRY_CHARACTERS + _size(item) for item in value.values())
     if isinstance(value, list):
-        return sum(ENTRY_SIZE + _size(item) for item in value)
+        return sum(ENTRY_CHARACTERS + _size(item) for item in value)
     return len(str(value))
 
 

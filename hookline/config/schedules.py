@@ -12,7 +12,7 @@ from hookline.optim import SCHEDULERS
 from hookline.optim.schedulers import COMMON, scheduler_arguments
 from hookline.signature import fits, type_problem
 
-# Each section with the suffix that the class of a policy has.
+# The suffix of the hook classes that the policies of a section stand for.
 POLICIES = {"lr_config": "LrUpdaterHook", "momentum_config": "MomentumUpdaterHook"}
 
 

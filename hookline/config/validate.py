@@ -12,7 +12,7 @@ from hookline.config.sections import SECTIONS, check_keys
 from hookline.errors import ConfigError, Problem, Suggestion
 from hookline.imports import import_module
 
-MAX_SHOWN = 20  # problems; an error message fits on one screen
+MAX_SHOWN_PROBLEMS = 20  # An error message should fit on one screen.
 
 
 def check(config: Mapping[str, Any]) -> None:
@@ -23,8 +23,9 @@ def check(config: Mapping[str, Any]) -> None:
 def raise_problems(problems: Iterable[Problem]) -> None:
     """Raise one ConfigError with located problems in the order of their lines, if there are any."""
     found = _in_order(problems)
-    if len(found) > MAX_SHOWN:
-        found = [*found[:MAX_SHOWN], Problem(f"… and {len(found) - MAX_SHOWN} more problems")]
+    hidden = len(found) - MAX_SHOWN_PROBLEMS
+    if hidden > 0:
+        found = [*found[:MAX_SHOWN_PROBLEMS], Problem(f"… and {hidden} more problems")]
     if found:
         raise ConfigError(found)
 

@@ -11,8 +11,8 @@ import yaml
 from hookline.config.locations import Node, SourceLocation, error_at
 from hookline.errors import ConfigError
 
-MAX_REPEATED = 10_000  # Nodes from aliases: a few lines of aliases can expand to billions.
-MAX_DEPTH = 100
+MAX_REPEATED = 10_000  # nodes from aliases; a few lines of aliases can expand to billions
+MAX_DEPTH = 100  # levels of nesting
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -79,7 +79,7 @@ Dumper.add_multi_representer(object, lambda dumper, value: dumper.represent_str(
 
 
 class _Walker:
-    """Turns PyYAML's nodes into ours, without running any of its constructors."""
+    """A converter from PyYAML's nodes to ours that runs no constructor of PyYAML."""
 
     def __init__(self, file: str, lines: bool) -> None:
         self.file = file

@@ -69,7 +69,7 @@ def has_state(target: object) -> TypeGuard[StatefulLoader]:
 
 
 def is_stateful(loader: object) -> TypeGuard[StatefulLoader]:
-    """Return whether a loader of someone else keeps its own position."""
+    """Return whether a loader of another library keeps its position in a state."""
     return not is_positioned(loader) and has_state(loader)
 
 

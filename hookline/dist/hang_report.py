@@ -1,4 +1,4 @@
-"""Where a rank is, for the watchdog: position, phase, hook, and whether it waits in a collective."""
+"""The location of a rank, for the watchdog: position, phase, hook, waiting in a collective."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write checkpoints at seams, and read them back."""
+"""The `Checkpointer`, which writes checkpoints at seams and loads them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 class Checkpointer(CheckpointQueue):
-    """Writes checkpoints at seams and reads them: requests, capture, snapshot, store.
+    """The owner of checkpoints: it captures the state at seams, writes it and restores it.
 
     A hook that decides when to save calls `open` when a run begins. Until then `is_open` is False
-    and requests for named checkpoints are errors.
+    and a request for a named checkpoint raises.
     """
 
     def __init__(
@@ -40,28 +40,28 @@ class Checkpointer(CheckpointQueue):
         self.resume = resume
         self.load_from = load_from
         self.load_strict = load_strict
-        self.initial_hyperparameters: Any = None  # of the optimizer, as the user gave them
+        self.initial_hyperparameters: Any = None  # of the optimizer, as the user set them
         self._runner = runner
         self._receivers: list[Callable[[dict[str, Any]], object]] = []
 
     def open(self, directory: str | Path, background: bool, excluded: Sequence[str] = ()) -> None:
-        """Use a directory, and write in a background thread or not."""
+        """Open the store in a directory; `excluded` names parts that are not saved."""
         report_failure = self._runner.loop.requests.call_at_next_seam
         self.open_store(directory, background, excluded, report_failure)
 
     def request(self, name: str, collective: bool = False) -> None:
-        """Request a file of the state at the next seam."""
+        """Request a checkpoint file at the next seam."""
         if not self.is_open:
             raise HooklineError("no hook writes checkpoints here: register a CheckpointHook")
         self._runner.loop.requests.save(name, self.queue, collective)
 
     def request_snapshot(self, collective: bool = False) -> None:
-        """Request that the state is captured at the next seam, for `before_save_checkpoint`."""
+        """Request a capture of the state at the next seam; hooks may add a file name there."""
         if self._runner.loop.requests.accepting:
             self._runner.loop.requests.save(None, self.queue, collective)
 
     def pass_next_to(self, receiver: Callable[[dict[str, Any]], object]) -> None:
-        """Call a function with the checkpoint of the next seam."""
+        """Pass the checkpoint of the next seam to a function."""
         if receiver not in self._receivers:
             self._receivers.append(receiver)
 
@@ -87,13 +87,13 @@ class Checkpointer(CheckpointQueue):
         self.write_queued(checkpoint, runner.parallel.save_group, **about)
 
     def remember_hyperparameters(self) -> None:
-        """Keep the optimizer's hyperparameters before hooks or a checkpoint change them."""
+        """Remember the optimizer's hyperparameters before hooks or a checkpoint change them."""
         if self.initial_hyperparameters is None:
             self.initial_hyperparameters = hyperparameters(self._runner.optimizer)
             self.initially_frozen = frozen_parameters(self._runner)
 
     def load_or_resume(self) -> None:
-        """Resume, or load given weights, as configured."""
+        """Resume from a checkpoint or load its weights, as `resume` and `load_from` request."""
         runner = self._runner
         checkpoint = None
         if self.resume == "auto":
@@ -112,7 +112,7 @@ class Checkpointer(CheckpointQueue):
             runner.logger.info("resumed at epoch %d, iteration %d", runner.epoch + 1, runner.iter)
 
     def resume_from(self, checkpoint: dict[str, Any]) -> None:
-        """Put the run where a checkpoint was taken; the next epoch, or its rest, follows."""
+        """Restore the run to a checkpoint; training continues from there."""
         runner = self._runner
         checkpoint = select_rank_state(checkpoint, runner.world, runner.seed)
         restore(runner, checkpoint)
@@ -120,13 +120,13 @@ class Checkpointer(CheckpointQueue):
         self.pass_to_hooks(checkpoint)
 
     def load_weights(self, checkpoint: dict[str, Any]) -> None:
-        """Load only the weights of a checkpoint; hooks load their part of it."""
+        """Load only the weights of a checkpoint, and pass it to hooks."""
         runner = self._runner
         load_weights(runner.model, checkpoint, self.load_strict, runner.logger)
         self.pass_to_hooks(checkpoint)
 
     def pass_to_hooks(self, checkpoint: dict[str, Any]) -> None:
-        """Call `after_load_checkpoint`: hooks load their part of a checkpoint."""
+        """Call `after_load_checkpoint`, where hooks load their own parts."""
         self._runner.checkpoint = checkpoint
         self._runner.call_hook("after_load_checkpoint")
         self._runner.checkpoint = None

@@ -29,14 +29,14 @@ Mode = Literal["val", "test"]
 
 @dataclass
 class Evaluation:
-    """How a runner evaluates. Hooks may change it."""
+    """The evaluation of a runner, with options that hooks may change."""
 
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    test_fn: TestFunction | None = None  # takes the model and a loader, in place of our pass
+    test_fn: TestFunction | None = None  # evaluates a model on a loader instead of `_measure`
     efficient_test: bool = False  # keep no predictions for a dataset that has `evaluate`
-    by_epoch: bool = True  # validations are scheduled by epoch, so that an epoch has at most one
+    by_epoch: bool = True  # whether validations are scheduled by epoch
     sync_buffers: bool = True  # use rank 0's buffers, such as batch norm statistics, on all ranks
-    set_name: str = ""  # of the set that is being evaluated, if there are several
+    set_name: str = ""  # the name of the current data set, if there are several
     _at_end: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def on_end(self, function: Callable[[], object]) -> None:
@@ -44,7 +44,7 @@ class Evaluation:
         self._at_end.callback(function)
 
     def begin(self, runner: BaseRunner) -> ExitStack:
-        """Return the context of an evaluation: it restores modes, batch and outputs."""
+        """Return a context that restores module modes, batch and outputs at its end."""
         self._at_end = ExitStack()
         self._at_end.enter_context(runner.events.evaluation_scope())
         for name in ("batch", "outputs", "batch_idx"):
@@ -69,7 +69,7 @@ class Evaluation:
         return runner.metrics
 
     def expected_metrics(self, runner: BaseRunner) -> list[str] | None:
-        """Return the names that a validation will give; None if only the validation can show."""
+        """Return the names of the metrics of a validation; None if they are not known before it."""
         loaders = named_loaders(runner.val_loader)
         if not loaders or self.test_fn is not None:
             return None
@@ -96,7 +96,7 @@ def _measure_all(runner: BaseRunner, mode: Mode) -> Metrics:
 
 
 def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str, Any]:
-    """Run the model over one loader; return everything that is measured on it."""
+    """Run the model over one loader; return all metrics and the mean loss."""
     options = runner.evaluation
     dataset = DatasetEvaluator(loader, runner.logger)
     if options.test_fn is not None:

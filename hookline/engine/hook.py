@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hookline.deprecation import RenamedHookMethods
 from hookline.engine.sites import SITE_NAMES, SiteMethods
 from hookline.hook_registry import HookRegistry
 from hookline.intervals import IntervalMethods
@@ -17,25 +18,25 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(kw_only=True, init=False, repr=False, eq=False)
-class BaseHook(SiteMethods, IntervalMethods):
-    """Behavior that is added to a run, in methods named after sites.
+class BaseHook(SiteMethods, IntervalMethods, RenamedHookMethods):
+    """The base of all hooks, which add behavior to a run in methods named after sites.
 
-    Most hooks are dataclasses: their fields are their parameters, and `state(...)` fields survive a
-    resume. A plain class works as well, also if its `__init__` does not call `super().__init__()`.
+    Most hooks are dataclasses: fields are parameters, and `state(...)` fields are saved in
+    checkpoints. A plain class works, too, even without a call of `super().__init__()`.
 
     Args:
         name: Unique in a runner; the class name, numbered if needed, by default.
-        priority: A number from 0 to 100 or a name; the smaller, the further outside.
-        frequency: Call it every so many iterations, or epochs if it has no site in an iteration.
+        priority: A number from 0 to 100 or a name; hooks with smaller values wrap the others.
+        frequency: Run the hook every n-th iteration, or epoch if it has no per-iteration site.
     """
 
     name: str = ""
     priority: PriorityLike = Priority.NORMAL
     frequency: int = 1
 
-    ranks: ClassVar[str] = "all"  # where it runs in a distributed job: all, main or collective
+    ranks: ClassVar[str] = "all"  # the ranks it runs on: all, main or collective
     site_aliases: ClassVar[Mapping[str, str]] = {}  # other names of its methods, and their sites
-    adds_metrics: ClassVar[bool] = True  # whether its validation sites may add to `metrics`
+    adds_metrics: ClassVar[bool] = True  # whether it may add to `metrics` in a validation
     steps_schedulers: ClassVar[bool] = False  # whether it steps `runner.scheduler`
     replaces: ClassVar[tuple[str, ...]] = ()  # default hooks that a run with this one does not have
     extra_sites: ClassVar[tuple[str, ...]] = ()  # sites that a custom loop calls by name
@@ -64,15 +65,15 @@ class BaseHook(SiteMethods, IntervalMethods):
         self._runner = runner  # type: ignore[misc]
 
     def should_trigger(self, step: int) -> bool:
-        """Return whether the hook runs at a step (or epoch, see `frequency`)."""
+        """Return whether the hook runs in an iteration (or epoch, see `frequency`)."""
         return step % self.frequency == 0
 
     def get_triggered_stages(self) -> list[str]:
-        """Return the sites at which this hook does something, in the order of a run."""
+        """Return the sites that this hook implements, in the order of a run."""
         return [site for site in SITE_NAMES if self.site_method(site) is not None]
 
     def site_method(self, site: str) -> Callable[..., Any] | None:
-        """Return the hook's own method for a site, or None if it has none."""
+        """Return the method that this hook implements for a site, or None."""
         if site in self._disabled_sites:
             return None
         aliases = [alias for alias, target in self.site_aliases.items() if target == site]
@@ -84,7 +85,7 @@ class BaseHook(SiteMethods, IntervalMethods):
         return None
 
     def disable_sites(self, *sites: str) -> None:
-        """Never be called at sites where this instance, as configured, has nothing to do."""
+        """Skip sites where this instance, as configured, has nothing to do."""
         self._disabled_sites |= frozenset(sites)  # type: ignore[misc]
 
     def get_service(self, name: str) -> Any:

@@ -1,7 +1,7 @@
-"""The training loop: everything around an iteration and an epoch, in one place.
+"""The training loop: everything that happens around iterations and epochs.
 
-`iterations` is the loop of a runner and of `for batch in drive(…)`. A loop that someone else owns
-calls `begin_epoch`, `begin_iteration`, `end_iteration` and `end_epoch` instead.
+`Loop.iterations` is the loop of a runner and of `for batch in drive(…)`. An external loop calls
+`begin_epoch`, `begin_iteration`, `end_iteration` and `end_epoch` instead.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from hookline.stop_reason import StopReason
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
 
-END = object()
+END_OF_DATA = object()
 IN_ITERATION = frozenset({"data", "before_train_iter", "forward", "optimize", "after_train_iter"})
 
 
 class After(Enum):
-    """What follows an iteration."""
+    """The next action of the loop after an iteration."""
 
-    NEXT_ITERATION = "the next iteration"
-    END_OF_EPOCH = "the end of the epoch"
-    LEAVE_EPOCH = "neither: the run stops here, or was rolled back"
+    NEXT_ITERATION = "read the next batch"
+    END_OF_EPOCH = "end the epoch"
+    LEAVE_EPOCH = "leave the epoch without ending it: the run stops or was rolled back"
 
 
 class Loop:
-    """Counts iterations and epochs, calls the sites around them, and settles requests at seams."""
+    """The loop of a run: it counts, calls the sites around iterations, and settles requests."""
 
     def __init__(self, runner: BaseRunner, iter_limit: int | None = None) -> None:
         self.iter_limit = iter_limit  # the length in iterations; None if it is given in epochs
         self.is_running = False  # whether `train`, `validate` or `test` is in progress
-        self.phase = ""  # the current activity, for messages about errors and hangs
-        self.accumulating = False  # whether gradients of several iterations are being added up
+        self.phase = ""  # the part of an iteration, for errors and hang reports; "" between two
+        self.accumulating = False  # whether the last gradients wait for an optimizer step
         self.requests = Requests(runner.world)
         self.data = DataPosition()
-        self.data_time = 0.0  # seconds that the loop waited for the current batch
-        self.skipped_batches: set[tuple[int, int]] = set()  # not trained on: (epoch, index)
-        self.owns_data = True  # False if someone else reads it: a rollback cannot go back in it
+        self.data_time = 0.0  # seconds of waiting for the current batch
+        self.skipped_batches: set[tuple[int, int]] = set()  # (epoch, index), not trained on
+        self.owns_data = True  # False if an external loop reads the data
         self._runner = runner
         self._awaited_since = 0.0
         self._batches: Iterator[Any] = iter(())
@@ -64,7 +64,7 @@ class Loop:
             while not self.is_finished():
                 self.begin_epoch(self._open_data)
                 after = After.END_OF_EPOCH
-                while (batch := self._next_batch()) is not END:
+                while (batch := self._next_batch()) is not END_OF_DATA:
                     self.begin_iteration(batch)
                     yield runner.batch
                     after = self.end_iteration()
@@ -74,7 +74,7 @@ class Loop:
                     self._finish_data()
                     self.end_epoch()
         finally:
-            self._batches = iter(())  # worker processes end with the iterator
+            self._batches = iter(())  # Dropping the iterator ends its worker processes.
 
     def begin(self) -> None:
         """Settle the requests of `before_train` hooks. Call it before the first epoch."""
@@ -88,7 +88,7 @@ class Loop:
 
     def end(self) -> None:
         """Settle the requests that are left. Call it after the last epoch."""
-        self.reapply_state()  # of a run that was already finished when it was resumed
+        self.reapply_state()  # The run may have been finished already when it was resumed.
         self.settle_if_due()
 
     def begin_epoch(self, open_data: Callable[[], object] | None = None) -> None:
@@ -102,19 +102,19 @@ class Loop:
         self.call_site("before_train_epoch")
         if open_data is not None:
             open_data()
-        if is_inside:  # last: beginning to read the data may draw random numbers
+        if is_inside:  # Last: opening the data may draw random numbers.
             self.reapply_state()
         self.phase = ""
         if not self.owns_data:
             self.await_batch()
 
     def call_site(self, site: str) -> None:
-        """Call the hooks of a site that lies around epochs."""
+        """Call the hooks of a site."""
         for call in self._runner.sites.calls(site):
             call(self._runner)
 
     def await_batch(self) -> None:
-        """Begin the time in which the loop waits for a batch."""
+        """Start the timer for `data_time`, and the sample of hook costs if one is due."""
         runner = self._runner
         if runner.iter >= runner.sites.costs.due:
             runner.sites.costs.begin_sample(runner)
@@ -133,7 +133,7 @@ class Loop:
         self.phase = "forward"
 
     def end_iteration(self, is_last: bool = False) -> After:
-        """Call `after_train_iter`, count the iteration, settle requests; `is_last` ends the epoch."""
+        """End an iteration; in an external loop, `is_last` marks the last one of an epoch."""
         runner = self._runner
         self.phase = "after_train_iter"
         for call in runner.sites.after_train_iter:
@@ -150,29 +150,29 @@ class Loop:
         return after
 
     def end_train_epoch(self) -> None:
-        """Call `after_train_epoch`, before the validation."""
+        """End the training part of an epoch: call `after_train_epoch`."""
         runner = self._runner
         self.phase = ""
-        runner.sites.costs.discard_sample()  # of an iteration that did not begin
+        runner.sites.costs.discard_sample()  # A sample may have begun without an iteration.
         if self.owns_data and runner.inner_iter == 0:
             raise empty_loader_error(runner.train_loader, runner.epoch)
         self.call_site("after_train_epoch")
         self.requests.mark_epoch_end()
 
     def end_epoch(self) -> None:
-        """Do everything from the epoch's last batch to the seam after it."""
+        """End an epoch after its last batch, and settle requests."""
         self.end_train_epoch()
         self.end_whole_epoch()
         self.settle_if_due()
 
     def end_whole_epoch(self) -> None:
-        """Validate if requested, call `after_epoch`, and count the epoch."""
+        """End an epoch after its training part: validate, call `after_epoch`, count it."""
         runner = self._runner
         self.requests.handle_validation(runner)
         self.call_site("after_epoch")
-        self.requests.handle_validation(runner)
+        self.requests.handle_validation(runner)  # A hook may have requested it just now.
         is_cut_short = runner.iter == self.iter_limit and runner.inner_iter != runner.epoch_length
-        if not is_cut_short:  # else a longer run continues inside the epoch
+        if not is_cut_short:  # A resume with a larger limit continues inside the epoch.
             runner.epoch += 1
             runner.inner_iter = 0
 
@@ -190,44 +190,44 @@ class Loop:
         return StopReason.at_length(self._runner.max_epochs, self.iter_limit)
 
     def update_length(self) -> None:
-        """Compute the length in iterations from that in epochs, or the other way round."""
+        """Compute `max_iters` from `max_epochs`, or vice versa."""
         complete_length(self._runner, self.iter_limit)
 
     def mark_resumed(self, checkpoint: dict[str, Any]) -> None:
-        """Have `reapply_state` restore random numbers and hooks' state before the first batch."""
+        """Remember a restored checkpoint for `reapply_state`."""
         self._resumed_from = checkpoint
 
     def reapply_state(self) -> None:
-        """Restore random numbers and hooks' state once more: sites since the load may change them."""
+        """Restore random numbers and hook state again: hooks may have changed them since."""
         if self._resumed_from is not None:
             checkpoint, self._resumed_from = self._resumed_from, None
             restore_again(self._runner, checkpoint)
 
     def position(self) -> str:
-        """Return where the run is: `epoch 2, iteration 41`, or `epoch 2, after iteration 40`."""
+        """Return the position in words: `epoch 2, iteration 41`."""
         return describe_position(self._runner, self.phase in IN_ITERATION)
 
     def _open_data(self) -> None:
-        """Begin reading the batches that this epoch still has."""
+        """Begin reading the remaining batches of this epoch."""
         runner = self._runner
         batches = self.data.open_epoch(runner.train_loader, runner.epoch, runner.inner_iter)
         self._batches = iter(move_each(batches, runner.device))
 
     def _finish_data(self) -> None:
-        """Ask for a batch after the epoch's last one: samplers finish their epoch then."""
+        """Exhaust the iterator: some samplers end their epoch only then."""
         if self._runner.inner_iter == self._runner.epoch_length:
             next(self._batches, None)
 
     def _next_batch(self) -> Any:
         runner = self._runner
         self.await_batch()
-        batch = next(self._batches, END)
+        batch = next(self._batches, END_OF_DATA)
         while self.skipped_batches and (runner.epoch, runner.inner_iter) in self.skipped_batches:
-            if batch is END:
+            if batch is END_OF_DATA:
                 break
-            runner.inner_iter += 1  # it counts as read, but not as an iteration
-            batch = next(self._batches, END)
-        if batch is END:
+            runner.inner_iter += 1  # The batch is read, but it is not an iteration.
+            batch = next(self._batches, END_OF_DATA)
+        if batch is END_OF_DATA:
             self.phase = ""
             runner.sites.costs.discard_sample()
         return batch
@@ -236,12 +236,12 @@ class Loop:
         if self._roll_back():
             return After.LEAVE_EPOCH
         if is_last or self._runner.inner_iter == self._runner.epoch_length:
-            return After.END_OF_EPOCH  # the iteration's seam and the epoch's are one
+            return After.END_OF_EPOCH  # The seam after the epoch settles the requests.
         self.requests.settle(self._runner)
         return After.NEXT_ITERATION if self._runner.stop_reason is None else After.LEAVE_EPOCH
 
     def _roll_back(self) -> bool:
-        """Roll back if requested; in someone else's loop the counters follow that loop."""
+        """Roll back if requested; an external loop keeps its counters and its data."""
         runner = self._runner
         counters = runner.epoch, runner.inner_iter, runner.iter
         if not self.requests.handle_rollback():
@@ -252,6 +252,6 @@ class Loop:
         return True
 
     def settle_if_due(self) -> None:
-        """Settle requests if there are any."""
+        """Settle requests if there are any, or if the ranks must exchange theirs."""
         if self._runner.iter >= self.requests.due_at:
             self.requests.settle(self._runner)

@@ -1,7 +1,7 @@
-"""Hooks and services of a runner: register, order, bind arguments, compile.
+"""Register hooks and services, and compile them into the calls of each site.
 
-When a hook is registered, each site becomes a tuple of ready callables, of the hooks that really
-override it. The loop only iterates over these tuples.
+Registering a hook rebuilds a tuple of bound methods for each site, with only the hooks that
+implement it. The loop iterates over these tuples.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from hookline.tracebacks import HookMethods
 
 Order = Literal["nested", "flat"]
 HookOrConfig = BaseHook | Mapping[str, Any]
-# Returns the error of a hook or metric with the location of that part in a config.
+# Adds the location in a config to the error of a hook or metric.
 LocateError = Callable[[object, ConfigError], ConfigError]
 
 
 class Sites:
-    """The callables of each site: `for call in sites.after_train_iter: call(runner)`."""
+    """The calls of each site: `for call in sites.after_train_iter: call(runner)`."""
 
     def __init__(self, order: Order = "nested", locate_error: LocateError | None = None) -> None:
         if order not in ("nested", "flat"):
             raise ValueError(f"hook_order must be 'nested' or 'flat', got {order!r}")
         self.order: Order = order
-        self.hooks: dict[str, list[BaseHook]] = {}  # who runs at each site, in order
+        self.hooks: dict[str, list[BaseHook]] = {}  # the hooks of each site, in order
         self.methods = HookMethods()
         self.services = SimpleNamespace()
         self.costs = HookCosts(self._select)
@@ -42,18 +42,18 @@ class Sites:
         self._timed: dict[str, tuple[Call, ...]] = {}
 
     def __getattr__(self, site: str) -> tuple[Call, ...]:
-        # Only for names that `compile` has not set: a site that no registered hook declares.
+        # Python calls this only for names that `compile` has not set.
         raise AttributeError(f"unknown site {site!r}{suggest(site, self.hooks)}")
 
     def calls(self, site: str) -> tuple[Call, ...]:
-        """Return the callables of a site given by name."""
+        """Return the calls of a site by its name."""
         if site not in self.hooks:
             raise ValueError(f"unknown site {site!r}{suggest(site, self.hooks)}")
         calls: tuple[Call, ...] = getattr(self, site)
         return calls
 
     def compile(self, hooks: list[BaseHook], is_main: bool) -> None:
-        """Build the tuples of all sites from hooks in their order of registration."""
+        """Build the calls of all sites from hooks in their order of registration."""
         inward = sorted(hooks, key=lambda hook: get_priority(hook.priority))
         outward = inward if self.order == "flat" else inward[::-1]
         services = vars(self.services)
@@ -81,18 +81,18 @@ class Sites:
         self._select(timed=False)
 
     def locate_error(self, part: object, error: Exception) -> Exception:
-        """Return the ConfigError of a hook or metric with its location in the config, if any."""
+        """Add the location in the config to a ConfigError of a hook or metric."""
         if self._locate_error is None or not isinstance(error, ConfigError):
             return error
         return self._locate_error(part, error)
 
     def _select(self, timed: bool) -> None:
-        """Give the loop the timed callables of an iteration's sites, or the plain ones."""
+        """Make per-iteration sites use the timed calls, or the plain ones."""
         vars(self).update(self._timed if timed else self._plain)
 
 
 class HookManager:
-    """Keeps hooks and services, and compiles them into the callables of each site."""
+    """The hooks and services of a runner."""
 
     is_main = True  # in a distributed job, whether this process writes files
 
@@ -174,7 +174,7 @@ class HookManager:
 
 
 def _gate(hook: BaseHook, site: str, call: Call) -> Call:
-    """Apply `frequency`: count iterations, or epochs for a hook without a site in an iteration."""
+    """Apply `frequency`: in iterations, or in epochs if the hook has no per-iteration site."""
     if hook.frequency == 1 and type(hook).should_trigger is BaseHook.should_trigger:
         return call
     per_iteration = any(hook.site_method(other) for other in PER_ITERATION)

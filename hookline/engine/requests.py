@@ -1,7 +1,7 @@
 """Requests of hooks, handled at seams in a fixed order: validate, then save, then stop.
 
-A seam is the gap between two iterations or epochs. Hooks only request; nothing happens before all
-hooks of a site have run, so their order cannot corrupt a checkpoint.
+A seam is the gap between two iterations or epochs. A hook only requests; the loop acts after all
+hooks of the site have run, so the order of hooks cannot corrupt a checkpoint.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from hookline.dist import World
     from hookline.engine.runner import BaseRunner
 
-NEVER = 2**63
+NEVER = 2**63  # an iteration that no run reaches
 AT_ONCE = 0
 
 
 class Requests:
     """Requests that wait for the next seam.
 
-    The loop compares the iteration with `due_at`, and nothing else, while there are none. In a job
-    of several ranks a *collective* request is made by all ranks in the same iteration and handled
-    right after it. Every other request (one rank's signal, clock, loss or background thread) waits
-    until the ranks exchange their requests: about once a second, and at the end of each epoch.
+    The loop settles requests when `runner.iter >= due_at`; while there are none, this comparison
+    is the only cost. With several ranks, a *collective* request is made by all ranks in the same
+    iteration and handled right after it. Any other request (of one rank's signal, clock, loss or
+    thread) waits for `Agreement`: ranks exchange requests about once a second and after epochs.
     """
 
     def __init__(self, world: World, agreement: Agreement | None = None) -> None:
         if world.size > 1:
             agreement = agreement or Agreement(world)
         self.due_at = NEVER if agreement is None else AT_ONCE
-        self.accepting = True  # False during a validation that must have no consequences
+        self.accepting = True  # False in `settle_on_resume`, where new requests are ignored
         self._agreement = agreement
         self._validate = False
         self._save = False
@@ -51,7 +51,7 @@ class Requests:
         self.due_at = AT_ONCE
 
     def save(self, name: str | None, queue: Callable[[str], object], collective: bool) -> None:
-        """Request a checkpoint; `queue` takes its name, None captures the state without a file."""
+        """Request a checkpoint; without a name the state is captured but no file is queued."""
         if self._agreement is not None and not collective:
             self._agreement.request_save(name)
             return
@@ -69,18 +69,18 @@ class Requests:
         self.due_at = AT_ONCE
 
     def roll_back(self, restore: Callable[[], object]) -> None:
-        """Request that `restore` puts the run back after this iteration; all ranks must do it."""
+        """Request a call of `restore` after this iteration, on all ranks."""
         self._rollback = self._rollback or restore
         self.due_at = AT_ONCE
 
     def call_at_next_seam(self, function: Callable[[], object]) -> None:
-        """Call a function at the next seam; a background thread reports its failure this way."""
+        """Call a function at the next seam, such as one that raises a background thread's error."""
         self._calls.append(function)
         if self._agreement is None:
             self.due_at = AT_ONCE
 
     def handle_rollback(self) -> bool:
-        """Roll back if requested, and drop the other requests of the bad iteration."""
+        """Roll back if requested; drop validations and saves of the bad iteration."""
         if self._rollback is None:
             return False
         restore, self._rollback = self._rollback, None
@@ -94,12 +94,12 @@ class Requests:
         return True
 
     def mark_epoch_end(self) -> None:
-        """Make the next seam that of an epoch, where all ranks exchange their requests."""
+        """Make ranks exchange their requests at the next seam, which ends an epoch."""
         if self._agreement is not None:
             self.due_at = AT_ONCE
 
     def handle_validation(self, runner: BaseRunner) -> None:
-        """Validate if requested; requests made by its hooks wait like all others."""
+        """Validate if requested. Requests that hooks make meanwhile wait like all others."""
         if not self._validate:
             return
         self._validate = False
@@ -109,7 +109,7 @@ class Requests:
 
     def settle(self, runner: BaseRunner) -> None:
         """Handle all requests: validate, then save, then stop."""
-        self.due_at = NEVER  # first: a request made from now on is for the next seam
+        self.due_at = NEVER  # First: requests made from now on are for the next seam.
         while self._calls:
             self._calls.pop()()
         self._exchange(runner)
@@ -117,7 +117,7 @@ class Requests:
             self.handle_validation(runner)
             self._exchange(runner)
         if self._save and runner.loop.accumulating:
-            self.due_at = AT_ONCE  # half a gradient cannot be saved: wait for the optimizer step
+            self.due_at = AT_ONCE  # Checkpoints hold no gradients: wait for the optimizer step.
         else:
             if self._save:
                 self._save = False
@@ -131,8 +131,8 @@ class Requests:
     def settle_on_resume(self, runner: BaseRunner) -> None:
         """Handle requests made before the first iteration of a resumed run.
 
-        Its validation is for display only: its save and stop requests were handled before the
-        checkpoint was written. Saves wait until the state is complete again.
+        The validation is for display only: the run that wrote the checkpoint has handled its save
+        and stop requests. Saves wait for the next seam, when the state is complete again.
         """
         self._exchange(runner)
         runner.stop_reason, self._stop = self._stop, None
@@ -149,7 +149,7 @@ class Requests:
             self.due_at = min(self.due_at, runner.iter + 1)
 
     def _exchange(self, runner: BaseRunner) -> None:
-        """Make requests of one rank requests of all ranks."""
+        """Take over the requests of all ranks."""
         if self._agreement is None:
             return
         agreed = self._agreement.exchange([runner.epoch, runner.inner_iter, runner.iter])

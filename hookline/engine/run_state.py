@@ -1,4 +1,4 @@
-"""Capture and restore the state of a run: everything that the rest of the run depends on."""
+"""Capture and restore the complete state of a run, as a checkpoint holds it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
-    """Return the state of a run. Its tensors are the live ones: copy them before training continues.
+    """Return the state of a run. Copy its tensors before training continues and changes them.
 
-    With `all_ranks` it has random numbers, events and data positions of all; all must call this.
+    With `all_ranks` it holds random numbers, events and data positions of all, and all must call.
     """
     checkpoint: dict[str, Any] = {
         "meta": {
@@ -58,10 +58,10 @@ def capture(runner: BaseRunner, *, all_ranks: bool = True) -> dict[str, Any]:
 
 
 def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
-    """Put a checkpoint's state into the runner's objects; a misfit is raised before any change.
+    """Restore a run from a checkpoint. Wrong weights raise before anything is changed.
 
-    Random numbers and hooks' state are restored again by `Loop` right before the first batch,
-    because the sites that run in between may change them.
+    `Loop.reapply_state` restores random numbers and hook state again before the first batch,
+    because hooks that run in between may change them.
     """
     load_weights(runner.model, checkpoint)
     saved_parts.restore_parts(runner, checkpoint)

@@ -1,4 +1,4 @@
-"""The runner: owns the model, data, optimizer and counters, and calls the hooks. It knows none."""
+"""`BaseRunner`: owns the model, data, optimizer and counters. It knows no particular hook."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ Loaders = Iterable[Any] | Mapping[str, Iterable[Any]]
 
 
 class BaseRunner(HookManager, RenamedAttributes):
-    """A run from objects. `hookline.Runner` adds the default hooks and building from a config.
+    """The engine's runner. `hookline.Runner` adds default hooks and building from a config.
 
-    `Runner` describes the arguments and attributes.
+    See `Runner` for the arguments and attributes.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         self.seed = seed
         self._is_deterministic = deterministic
         if seed is not None:
-            seed_everything(seed + self.world.rank)  # ranks must not drop the same units
+            seed_everything(seed + self.world.rank)  # Dropout must differ between ranks.
         self.device = pick_device(device)
         self.parallel = Parallel(
             model.to(self.device), optimizer, self.world, strategy, sync_bn, compile
@@ -131,7 +131,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         self.mode: str | None = "train"
 
     def train(self) -> Self:
-        """Train to the end, or until a hook requests a stop."""
+        """Train until the run reaches its length or a hook requests a stop."""
         deterministic = deterministic_algorithms(self._is_deterministic)
         with deterministic, RunSession(self, is_training=True):
             self._begin_training()
@@ -149,14 +149,14 @@ class BaseRunner(HookManager, RenamedAttributes):
         return self
 
     def validate(self) -> Metrics:
-        """Evaluate on the validation data, outside training. A hook calls `request_validate`."""
+        """Evaluate on the validation data. Hooks call `request_validate` instead."""
         return self._evaluate("val")
 
     def test(self) -> Metrics:
         """Evaluate on the test data."""
         return self._evaluate("test")
 
-    # With `collective`, all ranks make a request in the same iteration: it need not be agreed on.
+    # `collective`: all ranks make this request in the same iteration, see `Requests`.
 
     def request_validate(self, *, collective: bool = False) -> None:
         """Request a validation at the next seam."""
@@ -170,7 +170,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         write: Callable[[dict[str, Any]], object] | None = None,
         collective: bool = False,
     ) -> None:
-        """Request a checkpoint at the next seam: a file (`last` by default), or a call of `write`."""
+        """Request a file (`last` by default), or a call of `write`, at the next seam."""
         if not self.loop.requests.accepting:
             return
         if write is not None:
@@ -204,7 +204,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         preflight.warn_about_resume(self)
         self.parallel.begin_training(self.epoch_length, order_seed(self.train_loader))
         self.call_hook("before_train")
-        saved_parts.check_can_be_saved(self, capture)
+        saved_parts.check_savable(self, capture)
         self.loop.begin()
 
     def _end_training(self) -> None:
@@ -231,6 +231,6 @@ class BaseRunner(HookManager, RenamedAttributes):
                     metrics = self.evaluation.run(self, mode)
                     self.call_hook("after_run")
             finally:
-                if source is not None:  # the best of other weights is not this run's
+                if source is not None:  # The best result of other weights is not this run's.
                     self.best.load_state_dict(best)
         return metrics

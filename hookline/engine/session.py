@@ -1,4 +1,4 @@
-"""A run from begin to end: signals, `on_exception`, `cleanup`, and notes on errors."""
+"""The context of a run: signals, the watchdog, `on_exception`, `cleanup`, notes on errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RunSession:
 
     After an error, `on_exception` and then `cleanup` of every hook run, each isolated from failures
     of the others, and the original error propagates. Without an error only `cleanup` runs, and its
-    first failure is raised. A signal stops a training at the next seam, anything else at once.
+    first failure is raised. A signal stops training at the next seam, and an evaluation at once.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class RunSession:
             raise Interrupted(self._signals.received[0])
 
     def _raise_located(self, error: ConfigError) -> None:
-        """Raise a hook's ConfigError with its place in the config, if the run comes from one."""
+        """Raise a hook's ConfigError with its location in the config, if it has one."""
         for hook in self._runner.hooks:
             if hook.name == error.component:
                 located = self._runner.sites.locate_error(hook, error)
@@ -78,14 +78,14 @@ class RunSession:
 
     def _stop_on_signal(self, name: str) -> None:
         """Save and stop at the next seam."""
-        # Not through request_*: these are ignored while a resumed run is validated for display.
+        # Not runner.request_*, which are ignored while a resumed run is validated for display.
         requests = self._runner.loop.requests
         if self._runner.checkpointer.is_open:
             requests.save("last", self._runner.checkpointer.queue, collective=False)
         requests.stop(StopReason(f"interrupted by {name}", details={"signal": name}))
 
     def _call_isolated(self, site: str, original: BaseException | None) -> BaseException | None:
-        """Call all hooks of a site whatever they raise; return the first failure."""
+        """Call all hooks of a site even if some fail; return the first failure."""
         first: BaseException | None = None
         for call in self._runner.sites.calls(site):
             try:
@@ -95,12 +95,12 @@ class RunSession:
                 first = first or failure
                 if original is not None and failure is not original:
                     self._runner.logger.error("%s failed as well", site, exc_info=failure)
-                    what = f"{type(failure).__name__}: {failure}"
-                    add_note(original, f"hookline: {site} failed as well: {what}")
+                    reason = f"{type(failure).__name__}: {failure}"
+                    add_note(original, f"hookline: {site} failed as well: {reason}")
         return first
 
     def _annotate(self, error: BaseException) -> None:
-        """Add a note with the hook, its site, and the iteration."""
+        """Add a note with the hook, its site and the iteration."""
         if not isinstance(error, Interrupted):
             when = self._runner.loop.position() if self._is_training else ""
             self._runner.sites.methods.annotate(error, when)

@@ -1,7 +1,7 @@
 """The sites: named moments of a run at which hooks are called.
 
-The loop with every site in its place. A seam is where requests of hooks are handled: validate,
-then save, then stop.
+This is the loop with all sites. At a seam, requests of hooks are handled: validate, then save,
+then stop.
 
     before_run
     [after_load_checkpoint]              on resume
@@ -18,7 +18,8 @@ then save, then stop.
             iter += 1
             -- seam --                   [before_save_checkpoint, after_save_checkpoint]
         after_train_epoch
-        [before_val, before_val_epoch, (before_val_iter, after_val_iter)*, after_val_epoch, after_val]
+        [before_val, before_val_epoch, (before_val_iter, after_val_iter)*, after_val_epoch,
+         after_val]
         after_epoch
         epoch += 1
         -- seam --
@@ -32,7 +33,7 @@ from __future__ import annotations
 
 from typing import Any
 
-OWNED = frozenset({"optimize"})  # exactly one hook may have such a site: it does the work
+OWNED = frozenset({"optimize"})  # Only one hook may implement such a site.
 PER_ITERATION = frozenset(
     {
         "before_train_iter",
@@ -53,13 +54,13 @@ class SiteMethods:
     """
 
     def before_run(self, *args: Any, **kwargs: Any) -> None:
-        """Before anything else; open here what must be open for the whole run."""
+        """Before anything else; open resources for the whole run here."""
 
     def after_load_checkpoint(self, *args: Any, **kwargs: Any) -> None:
         """A checkpoint was loaded; `checkpoint` holds it."""
 
     def before_train(self, *args: Any, **kwargs: Any) -> None:
-        """Training is about to begin; resumed state is in place."""
+        """Training is about to begin; a resumed run has its state."""
 
     def before_epoch(self, *args: Any, **kwargs: Any) -> None:
         """Before an epoch, training and validation together."""
@@ -143,12 +144,12 @@ class SiteMethods:
         """The run failed; `exception` holds the error."""
 
     def cleanup(self, *args: Any, **kwargs: Any) -> None:
-        """Always runs last, also after a failure; release resources here."""
+        """Last in every run, also after a failure; release resources here."""
 
 
 SITES = {
     name: (method.__doc__ or "").strip()
     for name, method in vars(SiteMethods).items()
     if not name.startswith("_")
-}  # the meaning of each site by its name, in the order of a run
+}  # the description of each site by name, in the order of a run
 SITE_NAMES = tuple(SITES)

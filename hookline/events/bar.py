@@ -1,4 +1,4 @@
-"""The progress bar on a terminal. Its thread reads the counters, so iterations pay nothing."""
+"""The progress bar on a terminal. Its own thread reads the counters, at no cost to iterations."""
 
 from __future__ import annotations
 

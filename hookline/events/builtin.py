@@ -1,4 +1,4 @@
-"""Register the built-in writers, without importing the libraries that they write to."""
+"""Register the built-in writers, without importing the libraries that they use."""
 
 from hookline.events.clearml import ClearMLWriter
 from hookline.events.console import ConsoleWriter

@@ -11,7 +11,7 @@ SHARED = "◆"  # for a cell with points of several curves
 def text_chart(
     curves: Mapping[str, Sequence[tuple[float, float]]], width: int = 72, height: int = 14
 ) -> str:
-    """Draw curves with axes and a legend; each has its mark, and shared cells have another."""
+    """Draw curves with axes and a legend. Each has its mark; cells of several have another."""
     points = [point for curve in curves.values() for point in curve]
     if not points:
         return "nothing to draw"

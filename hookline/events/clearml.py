@@ -16,13 +16,13 @@ log = logging.getLogger("hookline")
 
 @WRITERS.register("clearml")
 class ClearMLWriter(TrackerWriter):
-    """Logs to a ClearML task, and to an offline session without an account or a server.
+    """A writer to a ClearML task, or to an offline session without an account or a server.
 
     Args:
         project: The project of the task.
         name: The name of the task.
         task_id: The task to continue.
-        offline: Whether to use no server.
+        offline: Whether to record offline even if there is a server.
     """
 
     def __init__(
@@ -75,11 +75,10 @@ class ClearMLWriter(TrackerWriter):
         self._task.connect_configuration(dict(config), name="config")
 
     def missing(self) -> str:
-        return (
-            f"the run is only on disk, in {self._folder}.zip; Task.import_offline_session uploads it"
-            if self._offline
-            else ""
-        )
+        if not self._offline:
+            return ""
+        path = f"{self._folder}.zip"
+        return f"the run is only on disk, in {path}; Task.import_offline_session uploads it"
 
     def close(self) -> None:
         if self.failed and not self._offline:

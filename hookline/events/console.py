@@ -27,7 +27,7 @@ class Progress(Protocol):
 
 @WRITERS.register("console")
 class ConsoleWriter(Writer):
-    """Logs lines with the `hookline` logger and, on a terminal, shows a progress bar below."""
+    """A writer of log lines to the `hookline` logger, with a progress bar on a terminal."""
 
     def __init__(self, progress: Progress, by_epoch: bool = True, live: bool | None = None) -> None:
         self._progress = progress

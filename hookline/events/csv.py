@@ -18,7 +18,7 @@ from hookline.printable import escaped
 
 @WRITERS.register("csv")
 class CSVWriter(Writer):
-    """Appends rows to a CSV file; a new scalar gets a new column, empty in earlier rows."""
+    """A writer of rows to a CSV file. A new scalar gets a new column, empty in earlier rows."""
 
     def __init__(self, path: str | Path = "metrics.csv") -> None:
         self.path = Path(path)
@@ -58,7 +58,7 @@ class CSVWriter(Writer):
         self._read_header()
 
     def sync(self) -> None:
-        """Return when all rows are on the disk."""
+        """Wait until all rows are on the disk."""
         if self.path.exists():
             with open_to_append(self.path, newline="") as file:
                 sync_file(file)
@@ -72,7 +72,7 @@ class CSVWriter(Writer):
             self._columns = next(csv.reader(file), [])
 
     def _open(self) -> TextIO:
-        """Open the table for reading; an empty one if it does not exist: the first row makes it."""
+        """Open the table for reading; an empty one if the file does not exist yet."""
         try:
             file = open_to_read(self.path)
         except FileNotFoundError:
@@ -98,6 +98,6 @@ def _line(cells: Sequence[object]) -> str:
 
 
 def _harmless(name: str) -> str:
-    """Return a column name in one line, which no spreadsheet reads as a formula."""
+    """Return a column name in one line that spreadsheets do not read as a formula."""
     name = escaped(name)
     return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t")) else name

@@ -15,7 +15,7 @@ from hookline.files import replace_file, replace_lines
 
 @WRITERS.register("dvclive")
 class DVCLiveWriter(TrackerWriter):
-    """Writes metrics as tables, parameters as YAML, and images; `resume` keeps earlier ones."""
+    """A writer of DVCLive files: metrics as tables, parameters as YAML, and images."""
 
     def __init__(
         self,

@@ -27,7 +27,7 @@ def format_scalars(scalars: Mapping[str, float]) -> str:
 
 
 def for_lines(scalars: Mapping[str, float]) -> dict[str, float]:
-    """Return the scalars of a training interval for a line, without those for curves only.
+    """Return the scalars of a training report that fit in a log line.
 
     Groups of measurements such as `system/cpu` are left out, except for memory and a few rates.
     """
@@ -42,6 +42,7 @@ def for_lines(scalars: Mapping[str, float]) -> dict[str, float]:
 
 
 def format_value(name: str, value: float) -> str:
+    """Format one scalar, with the unit that its name implies."""
     if name == "eta":
         return str(datetime.timedelta(seconds=int(value)))
     if name in ("time", "data_time"):

@@ -16,7 +16,7 @@ GREY, GREEN, RED = (128, 128, 128), (0, 160, 60), (200, 30, 30)
 def image_grid(
     inputs: Any, predictions: Any = None, targets: Any = None
 ) -> np.ndarray[Any, Any] | None:
-    """Return a grid of the first images, with a green frame for a correct class and else a red one.
+    """Return a grid of the first images, with green frames for correct classes, otherwise red.
 
     Return None if the inputs are not images (a tensor of shape NCHW with 1 or 3 channels).
     """

@@ -1,4 +1,4 @@
-"""The log of a run with one JSON object per line; curves and reports are made from it."""
+"""The log of a run as JSON lines, from which curves and reports are made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hookline.events.writer import WRITERS, Writer
 
 @WRITERS.register("jsonl")
 class JSONLinesWriter(Writer):
-    """Appends lines such as `{"mode": "train", "iter": 50, "epoch": 1, "loss": …}` to a file."""
+    """A writer of lines such as `{"mode": "train", "iter": 50, "epoch": 1, "loss": …}`."""
 
     def __init__(self, path: str | Path = "metrics.jsonl") -> None:
         self._file = RowFile(path)

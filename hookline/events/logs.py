@@ -18,7 +18,7 @@ class LogFile(logging.FileHandler):
     """A handler that appends to a file in the work directory of a run."""
 
     def sync(self) -> None:
-        """Return when all lines are on the disk."""
+        """Wait until all lines are on the disk."""
         self.acquire()
         try:
             if self.stream is not None:

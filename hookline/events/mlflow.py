@@ -21,7 +21,7 @@ LONGEST_PARAM = 6000
 
 @WRITERS.register("mlflow")
 class MLflowWriter(TrackerWriter):
-    """Logs metrics, parameters and artifacts to an MLflow run; the same id continues it."""
+    """A writer of metrics, parameters and artifacts to an MLflow run; the same ID continues it."""
 
     slow: ClassVar[bool] = True
 

@@ -19,7 +19,7 @@ log = logging.getLogger("hookline")
 
 @WRITERS.register("neptune")
 class NeptuneWriter(TrackerWriter):
-    """Records a run in a folder in the format of Neptune's client: JSON lines and files."""
+    """A writer of offline records in the format of Neptune's client: JSON lines and files."""
 
     def __init__(
         self,
@@ -80,7 +80,9 @@ class NeptuneWriter(TrackerWriter):
             )
 
     def missing(self) -> str:
-        return f"there is no service any more to upload to; the records are in {self._dir}"
+        return (
+            f"the service no longer exists, so nothing was uploaded; the records are in {self._dir}"
+        )
 
     def close(self) -> None:
         self._run.stop()

@@ -1,4 +1,4 @@
-"""Records on their way to the writers: each is written once, at the step where it was made."""
+"""Records that wait for the writers. Each is written once, at the step where it was recorded."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Listener(Protocol):
 
 
 class Outbox:
-    """Hands records to writers, in order; they wait until all writers are open.
+    """A queue of records that are written in order, as soon as all writers are open.
 
     Scalars also wait while an iteration runs, because those on a device are fetched together.
     """
@@ -96,19 +96,19 @@ class Outbox:
         self._records: list[Record] = []
 
     def open(self) -> None:
-        """Hand over what waits, and new records as they come: all writers are open."""
+        """Deliver waiting records, and new ones at once, because all writers are open now."""
         self._is_open = True
         self.deliver()
 
     def put_point(self, point: Point) -> None:
-        """Take a scalar."""
+        """Add a scalar."""
         self._points.append(point)
         is_late = point.time - self._points[0].time > MAX_DELAY_S
         if is_late or len(self._points) >= MAX_WAITING:
             self.deliver()
 
     def put_record(self, record: Record) -> None:
-        """Take an image or another record."""
+        """Add an image or another record."""
         if self._is_open:
             for listener in self.listeners:
                 listener.write(record)
@@ -116,7 +116,7 @@ class Outbox:
             self._records = [*self._records[-MAX_WAITING_RECORDS + 1 :], record]
 
     def deliver(self) -> None:
-        """Hand the waiting records to the writers, if these are open."""
+        """Write the waiting records, if the writers are open."""
         if not self._is_open:
             del self._points[:-MAX_WAITING]
             return
@@ -129,14 +129,14 @@ class Outbox:
             self.put_record(record)
 
     def remove(self, listener: Listener) -> None:
-        """Hand over what waits, and remove a writer; without any, new records wait."""
+        """Deliver waiting records and remove a writer; after the last one, new records wait."""
         self.deliver()
         self.listeners.remove(listener)
         if not self.listeners:
             self._is_open = False
 
     def drop_after(self, iteration: int) -> None:
-        """Drop what waits and belongs to later iterations, which a rollback repeats."""
+        """Drop waiting records of later iterations, which a rollback repeats."""
         self._points = [point for point in self._points if point.iter <= iteration]
         self._records = [record for record in self._records if record.iter <= iteration]
 

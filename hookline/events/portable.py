@@ -1,4 +1,4 @@
-"""Plain, serializable values of records: images as byte arrays, histograms as counts and edges."""
+"""Convert records to plain values: images to bytes, histograms to counts and edges."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CHANNELS = (1, 3, 4)
 
 
 class Histogram(NamedTuple):
-    """Counts of values in `n` bins between `n + 1` edges."""
+    """The counts of values in `n` bins between `n + 1` edges."""
 
     counts: Any
     edges: Any
 
 
 def portable(record: Record) -> Record:
-    """Return the record with a plain value, which does not change with its source.
+    """Return a record with a plain value, independent of its source.
 
     Images become byte arrays [H, W, 3 or 4], and so do figures; histograms become counts and edges.
     """

@@ -80,7 +80,7 @@ def _interpolate(iteration: int, ends: Sequence[tuple[int, int]]) -> float:
 
 
 def matching(metric: str, names: Iterable[str]) -> list[str]:
-    """Return the curves of a metric: `loss` is that of training and validation, `val_loss` one."""
+    """Return the names of a metric's curves: `loss` has all splits, `val_loss` only one."""
     wanted = {metric, *(f"{mode}/{metric}" for mode in ("train", "val", "test"))}
     wanted |= {
         f"{mode}/{metric.removeprefix(f'{mode}_')}"

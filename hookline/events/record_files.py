@@ -18,9 +18,9 @@ log = logging.getLogger("hookline")
 
 
 class RecordFiles(Writer):
-    """Keeps recorded images as files, and lists images, histograms, texts and files in the log.
+    """A writer of recorded images to files, with entries for all records in the log.
 
-    Records of hooks that write their own files are left to them.
+    Records of hooks that write their own files are ignored.
 
     Args:
         work_dir: The work directory; images go to `records/<name>/step_<n>.png` in it.

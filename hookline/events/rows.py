@@ -1,4 +1,4 @@
-"""A file of JSON objects, one per line, that can be cut when a run resumes or starts over."""
+"""Files of JSON lines that can be cut when a run resumes or starts over."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 from hookline.files import open_to_append, read_lines, replace_lines, sync_file
 
-RESERVED = ("mode", "iter", "epoch", "wall_time", "step")  # no scalars
+RESERVED = ("mode", "iter", "epoch", "wall_time", "step")  # names that no scalar has
 
 # json.dumps would create an encoder for each row.
 encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class RowFile:
-    """Appends complete lines; each has the `iter` of its values."""
+    """A file of JSON objects, one per line, each with the `iter` of its values."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -59,7 +59,7 @@ class RowFile:
         self._replace_lines([encode(row) for row in rows])
 
     def sync(self) -> None:
-        """Return when all rows are on the disk."""
+        """Wait until all rows are on the disk."""
         sync_file(self.file)
 
     def remove(self) -> None:
@@ -89,6 +89,7 @@ def set_aside(path: Path) -> None:
 
 
 def iteration_of(row: Mapping[str, Any] | None) -> float:
+    """Return the iteration of a row; infinity if it is missing or not a number."""
     try:
         iteration = math.inf if row is None else float(row["iter"])
     except (ValueError, KeyError, TypeError, OverflowError):

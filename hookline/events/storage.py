@@ -35,7 +35,7 @@ class Mean(NamedTuple):
 
 
 class EventStorage:
-    """Records values, leaving tensors on their device; `flush` fetches them in one transfer.
+    """The store of recorded values. Tensors stay on their device until `flush` fetches them.
 
     There are two kinds of scalars. Those that the loop produces in each iteration
     (`put_iteration_scalar`: loss, times, learning rates) are written at an interval, as means.
@@ -61,7 +61,7 @@ class EventStorage:
         self._into = self._series  # the target of new scalars
         self._window = WINDOW
         self._means: dict[str, Mean] = {}
-        self.losses_of = -1  # the last iteration whose losses are recorded, by one of several hooks
+        self.losses_of = -1  # the last iteration whose losses a hook has recorded
         # The learning rates of the last step, if a schedule has changed them since.
         self.step_learning_rates: dict[str, float] | None = None
         self.metrics_by_epoch = True  # whether the epoch is the x axis of metrics
@@ -70,7 +70,7 @@ class EventStorage:
 
     @property
     def listeners(self) -> list[Any]:
-        """The writers that get every record as it comes."""
+        """The writers that get every record at once."""
         return self.outbox.listeners
 
     def put_scalar(

@@ -17,9 +17,9 @@ log = logging.getLogger("hookline")
 
 @WRITERS.register("swanlab")
 class SwanLabWriter(TrackerWriter):
-    """Logs to a SwanLab run, and to an offline run on disk without an account or a server.
+    """A writer to a SwanLab run, or to an offline run without an account or a server.
 
-    The same id continues a run. SwanLab's mode `local` loses all data without a dashboard, so it is
+    The same ID continues a run. SwanLab's mode `local` loses all data without a dashboard, so it is
     not offered.
     """
 

@@ -18,7 +18,7 @@ LAST_ITERATION = ".last_iteration"  # a file that a closed log has
 
 @WRITERS.register("tensorboard")
 class TensorBoardWriter(TrackerWriter):
-    """Writes scalars, images, histograms, text and the model's graph to event files in a folder."""
+    """A writer of TensorBoard's event files in a folder."""
 
     def __init__(self, log_dir: str | Path = "tensorboard") -> None:
         self.log_dir = Path(log_dir)

@@ -12,7 +12,7 @@ from hookline.events.writer import WRITERS, TrackerWriter, require
 
 @WRITERS.register("trackio")
 class TrackioWriter(TrackerWriter):
-    """Logs to a Trackio run; the same name continues it."""
+    """A writer to a Trackio run; the same name continues it."""
 
     def __init__(
         self,

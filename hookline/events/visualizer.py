@@ -8,7 +8,7 @@ from hookline.events.storage import EventStorage
 
 
 class Visualizer:
-    """Records into a run's events, with the methods of TensorBoard's writer.
+    """The events of a run behind the methods of TensorBoard's writer.
 
     Values are recorded at `global_step`, or at the current iteration of the run without it.
     """

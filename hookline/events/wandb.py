@@ -22,7 +22,7 @@ INIT_TIMEOUT = 30  # seconds; the default of the library is 90
 
 @WRITERS.register("wandb")
 class WandbWriter(TrackerWriter):
-    """Logs to a W&B run, and to an offline run on disk without an account or a server."""
+    """A writer to a W&B run, or to an offline run without an account or a server."""
 
     def __init__(
         self,

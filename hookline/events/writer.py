@@ -15,7 +15,7 @@ from hookline.signature import parameters
 
 
 class Writer:
-    """Receives means at each logging interval, and all other records at their own steps."""
+    """A receiver of means at each logging interval, and of all other records at their steps."""
 
     slow: ClassVar[bool] = False  # whether its calls wait for a network and need a thread
     failed = False  # set before `close` if the run ended with an error
@@ -43,7 +43,7 @@ class Writer:
         """Move the records of an earlier run aside, because a new run begins."""
 
     def sync(self) -> None:
-        """Return when everything written is on the disk; called before a checkpoint is saved."""
+        """Wait until everything written is on the disk; called before a checkpoint is saved."""
 
     def missing(self) -> str:
         """Return a note about records that were not uploaded, with advice; "" if all were."""

@@ -8,6 +8,7 @@ from typing import Any
 from hookline.engine import HOOKS, BaseHook, Priority, get_priority
 from hookline.errors import ConfigError, Problem, suggest
 
+# The priorities by name, for `from hookline.hooks.builder import LOW`.
 HIGHEST, VERY_HIGH, HIGH, ABOVE_NORMAL, NORMAL, BELOW_NORMAL, LOW, VERY_LOW, LOWEST = Priority
 
 DEFAULT_HOOKS = (
@@ -19,7 +20,7 @@ DEFAULT_HOOKS = (
     "CheckInvalidLossHook",
     "ReportHook",
 )
-# Only distributed runs have UnevenBatchHook.
+# Default hooks that a run can drop. Only distributed runs have UnevenBatchHook.
 DROPPABLE = (*DEFAULT_HOOKS, "UnevenBatchHook")
 
 
@@ -51,7 +52,7 @@ def build_hooks(configs: Iterable[Mapping[str, Any] | BaseHook | str]) -> list[B
 
 
 def given_hooks(hooks: Iterable[Any]) -> list[BaseHook]:
-    """Build the hooks that are given as configs and check the others.
+    """Build the hooks that the user passed as configs, and check the others.
 
     Raises:
         ConfigError: With the index and the problems of each entry that cannot be a hook.
@@ -88,26 +89,21 @@ def get_default_hooks(
     given = list(replaced_by)
     unwanted = set(without)
     unknown = unwanted - set(DROPPABLE)
-    if unknown:
-        raise ConfigError(
-            [
-                Problem(
-                    "is not a default hook",
-                    ("drop_hooks",),
-                    value=name,
-                    suggestion=suggest(name, DROPPABLE),
-                )
-                for name in sorted(unknown)
-            ]
-        )
+    problems = []
+    for name in sorted(unknown):
+        suggestion = suggest(name, DROPPABLE)
+        message = "is not a default hook"
+        problems.append(Problem(message, ("drop_hooks",), value=name, suggestion=suggestion))
+    if problems:
+        raise ConfigError(problems)
     defaults = [HOOKS.get(name)() for name in DEFAULT_HOOKS if name not in unwanted]
     wanted = [hook for hook in defaults if not any(_replaces(other, hook) for other in given)]
     return sorted(wanted, key=lambda hook: get_priority(hook.priority))
 
 
 def _replaces(given: BaseHook, default: BaseHook) -> bool:
-    both_optimize = (
-        given.site_method("optimize") is not None and default.site_method("optimize") is not None
-    )
-    is_named = type(default).__name__ in given.replaces
-    return isinstance(given, type(default)) or both_optimize or is_named
+    """Return whether a hook of the user replaces a default hook."""
+    if isinstance(given, type(default)) or type(default).__name__ in given.replaces:
+        return True
+    methods = (given.site_method("optimize"), default.site_method("optimize"))
+    return None not in methods  # only one hook can own `optimize`

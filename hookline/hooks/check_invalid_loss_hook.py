@@ -35,8 +35,9 @@ class CheckInvalidLossHook(BaseHook):
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "interval")
-        self._losses: list[tuple[int, Any]] = []  # since the last check, with their iterations
-        self._group: list[tuple[int, Any]] = []  # since the last optimizer step
+        # Losses with their iterations: since the last check, and since the last optimizer step.
+        self._losses: list[tuple[int, Any]] = []
+        self._group: list[tuple[int, Any]] = []
         self._last: tuple[int, Any] | None = None
         self._steps = 0
 
@@ -55,6 +56,7 @@ class CheckInvalidLossHook(BaseHook):
         self._last = (runner.iter + 1, loss)
         self._group.append(self._last)
         if not runner.loop.accumulating:
+            # The loss scaler may have skipped the step, and with it the effect of these losses.
             is_skipped = bool(runner.sites.optimize) and runner.optimizer_steps == self._steps
             if not is_skipped:
                 self._losses += self._group
@@ -105,6 +107,6 @@ def _describe_good_checkpoint(runner: BaseRunner) -> str:
         return f"the last checkpoint could not be saved: {error}"
     entry = checkpointer.store.find_latest().entry
     if entry is None:
-        return "no good checkpoint was saved before"
+        return "no good checkpoint was saved before this iteration"
     path = checkpointer.store.directory / entry.name
     return f"the newest good checkpoint is {path} (iteration {entry.step})"

@@ -38,8 +38,8 @@ class CheckpointHook(BaseHook):
         max_keep_ckpts: Number of numbered checkpoints to keep. -1 keeps all.
         save_last: Keep `last.pth`, from which a run resumes.
         save_best: Keep the best checkpoint: true for the best in `best_metric`, a metric, a list of
-            metrics, or `auto` for the first metric measured. `save_best: false` switches it off, and
-            `save_best: false` of EvalHook does so too unless metrics are named here.
+            metrics, or `auto` for the first measured metric. False disables it. False in EvalHook
+            disables it, too, unless metrics are named here.
         best_metric: Metric of the best checkpoint, if `save_best` is true. The default stands for
             the metric of EvalHook.
         rule: `greater` or `less`. Without it, the direction comes from `greater_keys`, `less_keys`,
@@ -106,8 +106,8 @@ class CheckpointHook(BaseHook):
             self.save_scheduler = self.save_param_scheduler
         self._seconds = None if self.every is None else parse_duration(self.every)
         self._saved_at = 0.0
-        self._number: int | None = None  # the epoch or iteration of the file that is due
-        self._surplus: list[str] = []  # files that a resumed run removes when it starts
+        self._number: int | None = None  # epoch or iteration in the name of the requested file
+        self._surplus: list[str] = []  # files beyond `max_keep_ckpts` in a loaded state
         if not self.by_epoch:
             self.disable_sites("after_train_epoch")
         elif self.every is None:
@@ -131,17 +131,18 @@ class CheckpointHook(BaseHook):
             )
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
-        self._number = None  # requested before the run went back to the checkpoint
+        # A rollback discards the requests of the iterations that it repeats.
+        self._number = None
         runner.checkpointer.names.clear()
 
     def before_train(self, runner: BaseRunner) -> None:
         if not runner.is_main:
             return
         if runner.loop.resuming:
-            # The run that saved the checkpoint may have been killed before it removed them.
+            # The earlier process may have been killed before it removed them.
             runner.checkpointer.store.remove(*self._surplus)
         elif runner.iter == 0:
-            self._warn_about_earlier_run(runner)
+            self._warn_about_checkpoints(runner)
             runner.checkpointer.store.begin_new_run()
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
@@ -158,7 +159,7 @@ class CheckpointHook(BaseHook):
 
     def after_val(self, runner: BaseRunner) -> None:
         is_named = not isinstance(self.save_best, bool)
-        if (is_named or runner.best.is_saved) and runner.checkpointer.is_open:
+        if (is_named or runner.best.should_save) and runner.checkpointer.is_open:
             for metric in runner.best.improved(self.name):
                 runner.request_save(f"best_{metric}")
 
@@ -167,13 +168,14 @@ class CheckpointHook(BaseHook):
             average_buffers(runner.model)
         if self._number is None:
             return
-        # A save that waited for the optimizer step holds a later iteration than requested.
+        # The save may have waited for the optimizer step: name it after the iteration it holds.
         number = self._number if self.by_epoch else runner.iter
         self._number = None
         name = self.filename_tmpl.format(number)
         self.kept.append(name)
         runner.checkpointer.names.insert(0, name)
         assert runner.checkpoint is not None
+        # The state was captured before this file was added to `kept`.
         runner.checkpoint["hooks"][self.name] = self.state_dict()
         runner.checkpointer.surplus += self._drop_surplus()
 
@@ -188,7 +190,7 @@ class CheckpointHook(BaseHook):
     def on_exception(self, runner: BaseRunner) -> None:
         runner.checkpointer.wait()
         if runner.is_main and runner.iter and runner.parallel.mesh is None:
-            # For inspection only: it is not the state between two iterations.
+            # For inspection only: the error may have interrupted an iteration.
             checkpoint = capture(runner, all_ranks=False)
             checkpoint["meta"]["inexact"] = True
             runner.checkpointer.store.save(
@@ -208,6 +210,7 @@ class CheckpointHook(BaseHook):
         self._surplus = self._drop_surplus()
 
     def _request(self, runner: BaseRunner, number: int | None, is_last: bool) -> None:
+        """Request a numbered file, unless `number` is None, and `last.pth`."""
         if number is not None:
             self._number = number
             runner.checkpointer.request_snapshot(collective=True)
@@ -215,11 +218,12 @@ class CheckpointHook(BaseHook):
             runner.request_save(collective=True)
 
     def _drop_surplus(self) -> list[str]:
-        """Take the oldest files beyond `max_keep_ckpts` off the list, and return them."""
+        """Remove the oldest names beyond `max_keep_ckpts` from `kept` and return them."""
         self.kept, surplus = retain(self.kept, self.max_keep_ckpts)
         return surplus
 
     def _track_best(self, runner: BaseRunner) -> None:
+        """Ask the tracker for the best result of each metric in `save_best`."""
         runner.best.vote_on_saving("checkpoint", bool(self.save_best))
         parameter = "best_metric" if isinstance(self.save_best, bool) else "save_best"
         keys = self.greater_keys or (), self.less_keys or ()
@@ -235,6 +239,7 @@ class CheckpointHook(BaseHook):
         return [self.save_best] if isinstance(self.save_best, str) else list(self.save_best)
 
     def _publish(self, runner: BaseRunner) -> None:
+        """Write the last and the best checkpoints with `published_keys` only."""
         keys = self.published_keys
         wanted = [keys] if isinstance(keys, str) else list(keys or ())
         store = runner.checkpointer.store
@@ -244,15 +249,16 @@ class CheckpointHook(BaseHook):
                     content = with_shards(store.load(name), store.directory)
                     publish(content, store.directory / name.removesuffix(".pth"), "pth", wanted)
 
-    def _warn_about_earlier_run(self, runner: BaseRunner) -> None:
+    def _warn_about_checkpoints(self, runner: BaseRunner) -> None:
+        """Warn if a new run overwrites checkpoints of an earlier one."""
         store = runner.checkpointer.store
         entries = store.entries()
         if entries and runner.checkpointer.resume == "auto":
             runner.logger.warning("no intact checkpoint in %s: starting over", store.directory)
         elif entries:
             runner.logger.warning(
-                "%s has checkpoints of an earlier run, the newest is %s (iteration %d), and this "
-                'run overwrites them: --resume (resume="auto") continues that run, another '
-                "work_dir keeps both",
+                "%s has checkpoints of an earlier run (the newest is %s, iteration %d), and this "
+                'run overwrites them: pass --resume (resume="auto") to continue that run, or '
+                "another work_dir to keep both",
                 store.directory, entries[-1].name, entries[-1].step,
             )  # fmt: skip

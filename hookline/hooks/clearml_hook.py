@@ -47,13 +47,11 @@ class ClearMLHook(TrackerHook):
     extra = "clearml"
 
     def open_writer(self, runner: BaseRunner) -> ClearMLWriter:
-        known = (
-            None
-            if is_fresh_run(runner) or self.task_id.startswith("offline")
-            else self.task_id or None
-        )
-        writer = ClearMLWriter(
-            self.project, self.task_name or runner.work_dir.name, known, self.offline
-        )
+        task_id = None
+        is_online = bool(self.task_id) and not self.task_id.startswith("offline")
+        if is_online and not is_fresh_run(runner):
+            task_id = self.task_id
+        name = self.task_name or runner.work_dir.name
+        writer = ClearMLWriter(self.project, name, task_id, self.offline)
         self.task_id = writer.id
         return writer

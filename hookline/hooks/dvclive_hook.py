@@ -52,7 +52,7 @@ class DVCLiveHook(TrackerHook):
         super().__post_init__()
         if self.log_model and not self.save_dvc_exp:
             raise parameter_error(
-                self, "log_model", "needs save_dvc_exp: true, for DVC keeps the files"
+                self, "log_model", "needs save_dvc_exp: true, because DVC stores the files"
             )
 
     def open_writer(self, runner: BaseRunner) -> DVCLiveWriter:

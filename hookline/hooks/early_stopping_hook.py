@@ -14,7 +14,8 @@ from hookline.metrics.direction import infer_direction
 
 WEIGHTS = ("state_dict", "ema_state_dict")
 
-SIGNS = {"greater": 1, "less": -1, None: 0}  # of the directions
+# A score times its sign: more is better. 0 if the direction is unknown.
+SIGNS = {"greater": 1, "less": -1, None: 0}
 
 
 @HOOKS.register()
@@ -74,7 +75,7 @@ class EarlyStoppingHook(BaseHook):
     def __post_init__(self) -> None:
         require_at_least(self, 0, "patience", "min_delta")
         directions = {"min": "less", "max": "greater", "auto": infer_direction(self.monitor)}
-        self._sign = SIGNS[directions[self.mode]]  # times a score: more is better
+        self._sign = SIGNS[directions[self.mode]]
         self._best_is_new = False
         self._restored_at = -1
         if not self.restore_best_weights:
@@ -98,21 +99,23 @@ class EarlyStoppingHook(BaseHook):
             )
         reason = self._reason_to_stop()
         if self.stopped_epoch is not None and reason is not None:
-            runner.request_stop(reason)  # resumed after it had stopped
+            runner.request_stop(reason)  # The run had stopped before it was resumed.
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
         score = runner.metrics.get(self.monitor)
         if score is None or self.judged_at == runner.iter:
             return
         self.last_score, self.judged_at = score, runner.iter
-        improved = self._better(score, self.best_score)
-        if improved:
+        has_improved = self._is_better(score, self.best_score)
+        if has_improved:
             self.best_score, self.best_epoch = score, runner.epoch + 1
             if self.restore_best_weights:
                 self._best_is_new = True
                 runner.checkpointer.request_snapshot()
-        is_above_baseline = improved and self._better(score, self.baseline)
-        self.wait_count = 0 if is_above_baseline else self.wait_count + 1
+        if has_improved and self._is_better(score, self.baseline):
+            self.wait_count = 0
+        else:
+            self.wait_count += 1
         reason = self._reason_to_stop()
         if reason is not None:
             self.stopped_epoch = runner.epoch + 1
@@ -127,7 +130,7 @@ class EarlyStoppingHook(BaseHook):
             checkpoint["hooks"][self.name] = self.state_dict()
 
     def after_run(self, runner: BaseRunner) -> None:
-        # Not again after a test that follows, perhaps of other weights.
+        # Only once: a test that follows may be of other weights.
         if self.best is not None and self.judged_at != self._restored_at:
             self._restored_at = self.judged_at
             runner.logger.info(
@@ -136,7 +139,7 @@ class EarlyStoppingHook(BaseHook):
             )  # fmt: skip
             runner.checkpointer.load_weights(self.best)
 
-    def _better(self, score: float, than: float | None) -> bool:
+    def _is_better(self, score: float, than: float | None) -> bool:
         if than is None:
             return math.isfinite(score)
         return self._sign * (score - than) > self.min_delta
@@ -147,24 +150,24 @@ class EarlyStoppingHook(BaseHook):
             return None
         if self.check_finite and not math.isfinite(score):
             return self._reason(f"{self.monitor} is {score}", "check_finite")
-        if self._reached(score, self.stopping_threshold, sign=1):
+        if self._has_reached(score, self.stopping_threshold, sign=1):
             threshold = f"the stopping_threshold {self.stopping_threshold}"
             return self._reason(
                 f"{self.monitor} {score:.6g} reached {threshold}", "stopping_threshold"
             )
-        if self._reached(score, self.divergence_threshold, sign=-1):
+        if self._has_reached(score, self.divergence_threshold, sign=-1):
             threshold = f"the divergence_threshold {self.divergence_threshold}"
             return self._reason(
                 f"{self.monitor} {score:.6g} reached {threshold}", "divergence_threshold"
             )
         if self.wait_count and self.wait_count >= self.patience:
-            return self._reason(self._without_improvement(), "patience")
+            return self._reason(self._describe_patience(), "patience")
         return None
 
-    def _reached(self, score: float, threshold: float | None, sign: int) -> bool:
+    def _has_reached(self, score: float, threshold: float | None, sign: int) -> bool:
         return threshold is not None and sign * self._sign * (score - threshold) >= 0
 
-    def _without_improvement(self) -> str:
+    def _describe_patience(self) -> str:
         best = "has never improved"
         if self.best_score is not None:
             best = f"has not improved on {self.best_score:.6g} of epoch {self.best_epoch}"
@@ -172,7 +175,7 @@ class EarlyStoppingHook(BaseHook):
         return f"{self.monitor} {best}{baseline} in {self.wait_count} validations"
 
     def _reason(self, message: str, parameter: str) -> StopReason:
-        """Give a reason to stop; `parameter` is the one that decides."""
+        """Return a reason to stop; `parameter` is the one that caused it."""
         details = {
             "monitor": self.monitor,
             "parameter": parameter,
@@ -185,7 +188,9 @@ class EarlyStoppingHook(BaseHook):
 
 
 def _copy(weights: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: value.detach().to("cpu", copy=True) if isinstance(value, torch.Tensor) else value
-        for key, value in weights.items()
-    }
+    copies = {}
+    for key, value in weights.items():
+        if isinstance(value, torch.Tensor):
+            value = value.detach().to("cpu", copy=True)
+        copies[key] = value
+    return copies

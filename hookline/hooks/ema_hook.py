@@ -1,4 +1,4 @@
-"""Average the weights for validation, tests and later use."""
+"""Keep a moving average of the weights for validation and tests."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ class EMAHook(BaseHook):
     def average(self) -> WeightAverage:
         """The average. Its `state_dict()` fits the model."""
         if self._average is None:
-            raise RuntimeError("EMAHook: there is no average before the run begins")
+            raise RuntimeError(
+                f"{self.name or 'EMAHook'}: there is no average before the run begins"
+            )
         return self._average
 
     @property
@@ -93,13 +95,13 @@ class EMAHook(BaseHook):
 
     @contextmanager
     def averaged(self) -> Iterator[None]:
-        """Let the model use the average inside a `with` block, and restore its weights afterwards."""
-        inside_another = self.average.swapped
+        """Let the model use the average inside a `with` block, then restore its weights."""
+        is_nested = self.average.swapped
         self.average.swap_in()
         try:
             yield
         finally:
-            if not inside_another:
+            if not is_nested:
                 self.average.swap_out()
 
     def before_run(self, runner: BaseRunner) -> None:
@@ -107,12 +109,12 @@ class EMAHook(BaseHook):
             self._average = WeightAverage(runner.model, self.update_buffers, self.device)
             self.started = self.begin_iter <= 1 and self.begin_epoch <= 1
         if self.resume_from is not None and runner.iter == 0:
-            self._take(runner.checkpointer.load(self.resume_from))
+            self._load_average(runner.checkpointer.load(self.resume_from))
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None
         if "ema_state_dict" in runner.checkpoint or self.resume_from is None:
-            self._take(runner.checkpoint)
+            self._load_average(runner.checkpoint)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         if runner.loop.accumulating or (runner.iter + 1) % self.interval:
@@ -122,11 +124,12 @@ class EMAHook(BaseHook):
             self.updates += 1
         elif runner.iter + 1 >= self.begin_iter and runner.epoch + 1 >= self.begin_epoch:
             self.average.restart()
-            self.started, self.updates = True, 1
+            self.started = True
+            self.updates = 1
 
     def before_val_epoch(self, runner: BaseRunner) -> None:
         if self.started:
-            runner.evaluation.on_end(self.average.swap_out)  # also when the evaluation fails
+            runner.evaluation.on_end(self.average.swap_out)  # also if the evaluation fails
             self.average.swap_in()
 
     def after_val_epoch(self, runner: BaseRunner) -> None:
@@ -148,12 +151,13 @@ class EMAHook(BaseHook):
             return 1 / (self.updates + 1)
         return 1 - self.current_momentum
 
-    def _take(self, checkpoint: dict[str, Any]) -> None:
-        """Continue with the average of a checkpoint, or start with the current weights."""
+    def _load_average(self, checkpoint: dict[str, Any]) -> None:
+        """Load the average of a checkpoint; without one, restart from the current weights."""
         saved = checkpoint.get("ema_state_dict")
         if saved is None:
             self.average.restart()
             return
         self.average.load_state_dict(saved)
-        counted = checkpoint.get("hooks", {}).get(self.name, {})
-        self.updates, self.started = counted.get("updates", self.updates), True
+        state = checkpoint.get("hooks", {}).get(self.name, {})
+        self.updates = state.get("updates", self.updates)
+        self.started = True

@@ -6,7 +6,7 @@ import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner
 
-ITERATIONS = ("after_train_iter", "after_val_iter", "after_test_iter")
+ITERATION_SITES = ("after_train_iter", "after_val_iter", "after_test_iter")
 
 
 @HOOKS.register()
@@ -35,7 +35,7 @@ class EmptyCacheHook(BaseHook):
         if not after_epoch:
             self.disable_sites("after_epoch")
         if not after_iter:
-            self.disable_sites(*ITERATIONS)
+            self.disable_sites(*ITERATION_SITES)
 
     def before_epoch(self, runner: BaseRunner) -> None:
         torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Validate: when, on which data, and by which metric."""
+"""Request validations: when, on which data, and by which metric."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class EvalHook(BaseHook):
             runner.request_validate(collective=True)
 
     def after_val(self, runner: BaseRunner) -> None:
-        is_wanted = self._is_named or (self.save_best and runner.best.is_saved)
-        if is_wanted and runner.checkpointer.is_open:
+        should_save = self._is_named or (self.save_best and runner.best.should_save)
+        if should_save and runner.checkpointer.is_open:
             for metric in runner.best.improved(self.name):
                 runner.request_save(f"best_{metric}")
 

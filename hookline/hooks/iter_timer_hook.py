@@ -1,4 +1,4 @@
-"""IterTimerHook: times of iterations, their phases, rates and the estimated time left."""
+"""Record the times of iterations and their phases, rates and the ETA."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from datetime import timedelta
 
 from hookline.batches import count_samples
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import require_at_least
 
-MAX_PENDING = 1024  # Iterations that may be noted before their times are computed.
+MAX_PENDING = 1024  # iterations whose times are not computed yet
 
 
 @HOOKS.register()
@@ -19,10 +20,10 @@ MAX_PENDING = 1024  # Iterations that may be noted before their times are comput
 class IterTimerHook(BaseHook):
     """Record the time of iterations, rates and the ETA, and log the training speed at the end.
 
-    Each iteration has a `time` and a `data_time` (waiting for its batch). A report has the `eta` of
-    its iteration, which includes the remaining validations and saves. Every `interval` iterations,
-    the hook records `time/samples_per_s` and `time/iters_per_s`. Sampled iterations also give the seconds of each phase:
-    `time/data`, `time/forward`, `time/backward`, `time/optimizer` and `time/hooks`.
+    Each iteration has a `time` and a `data_time` (waiting for its batch). A report has the `eta`,
+    which includes the remaining validations and saves. Every `interval` iterations, the hook
+    records `time/samples_per_s` and `time/iters_per_s`. Sampled iterations also give the seconds of
+    each phase: `time/data`, `time/forward`, `time/backward`, `time/optimizer` and `time/hooks`.
 
     An iteration only reads the clock. Times are computed for many iterations at once, when the
     events are read.
@@ -49,30 +50,27 @@ class IterTimerHook(BaseHook):
     priority = Priority.LOW
 
     def __post_init__(self) -> None:
-        if self.interval < 1:
-            raise ValueError(f"IterTimerHook: interval must be at least 1, got {self.interval}")
-        if self.warmup_iter < 0:
-            message = f"IterTimerHook: warmup_iter must be at least 0, got {self.warmup_iter}"
-            raise ValueError(message)
+        require_at_least(self, 1, "interval")
+        require_at_least(self, 0, "warmup_iter")
 
     def before_train(self, runner: BaseRunner) -> None:
         self._started = self.clock()
         self._first = runner.iter
         self._warm = runner.iter + self.warmup_iter
-        self._outside = 0.0  # Seconds between iterations: validations, saves, ends of epochs.
-        self._outside_until = runner.iter  # The iteration up to which `_outside` is complete.
-        self._seconds = 0.0  # Of the iterations after the warm-up.
-        self._iters = 0  # The number of those iterations.
-        self._warmup = 0.0  # Seconds of the warm-up.
-        self._reported_seconds = 0.0  # `_seconds` at the last report.
+        self._outside = 0.0  # seconds between iterations: validations, saves, ends of epochs
+        self._outside_until = runner.iter  # the iteration up to which `_outside` is complete
+        self._seconds = 0.0  # of the iterations after the warm-up
+        self._iters = 0  # the number of those iterations
+        self._warmup = 0.0  # seconds of the warm-up
+        self._reported_seconds = 0.0  # `_seconds` at the last report
         self._reported_iters = 0
-        self._pace = 0.0  # Seconds of an iteration, for the ETA.
-        self._batch_size = 0  # Of a full batch: counting in every iteration would take long.
+        self._pace = 0.0  # seconds per iteration, for the ETA
+        self._batch_size = 0  # the largest seen; counting in every iteration would be slow
         samples, phases = runner.sites.costs.phase_totals()
         self._phase_samples = samples
         self._phase_seconds = dict(phases)
-        self._pending: list[tuple[int, float, float]] = []  # Iteration, its end, its data time.
-        self._due = runner.iter  # When to compute times although the events are not read.
+        self._pending: list[tuple[int, float, float]] = []  # iteration, its end, its data time
+        self._due = runner.iter  # the iteration at which times are computed at the latest
         self._begin(runner)
         runner.events.sources.append(self._compute_times)
 
@@ -80,7 +78,7 @@ class IterTimerHook(BaseHook):
         self._skip_pause(runner)
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        # The clock stands still while a profile is written.
+        # Exclude the time in which a profile was written.
         now = self.clock() - runner.sites.costs.excluded_seconds
         self._pending.append((runner.iter, now, runner.loop.data_time))
         if runner.iter >= self._due:
@@ -129,7 +127,7 @@ class IterTimerHook(BaseHook):
     def _skip_pause(self, runner: BaseRunner) -> None:
         """Count the time since the last iteration as time between iterations."""
         if self._compute_times not in runner.events.sources:
-            return  # An evaluation without training.
+            return  # This is an evaluation without training.
         self._compute_times()
         now = self.clock() - runner.sites.costs.excluded_seconds
         self._outside += now - self._iteration_began
@@ -137,13 +135,13 @@ class IterTimerHook(BaseHook):
         self._begin(runner)
 
     def _begin(self, runner: BaseRunner) -> None:
-        """Let the next iteration begin now."""
+        """Restart the clock for the next iteration."""
         self._iteration_began = self.clock() - runner.sites.costs.excluded_seconds
         self._epoch = runner.epoch
-        self._due = runner.iter  # The first iteration shows how large a batch is.
+        self._due = runner.iter  # The first iteration shows the batch size.
 
     def _compute_times(self) -> None:
-        """Turn the noted moments into times and record them."""
+        """Compute and record the times of pending iterations."""
         if not self._pending:
             return
         pending = self._pending

@@ -1,4 +1,4 @@
-"""Call functions at sites."""
+"""Call plain functions at sites."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.logs import log_file
 from hookline.events.record_files import RecordFiles
 from hookline.files import replace_file
-from hookline.hooks.bases.other_names import offer
+from hookline.hooks.bases.reexports import reexport_hooks
 from hookline.hooks.bases.tracker import (
     combine_ranks,
     evaluation_row,
@@ -29,7 +29,7 @@ from hookline.hooks.bases.tracker import (
 
 LOG = "log.jsonl"
 
-__getattr__ = offer(__name__, "TensorBoardHook", "WandbHook", "MLflowHook")
+__getattr__ = reexport_hooks(__name__, "TensorBoardHook", "WandbHook", "MLflowHook")
 
 
 @HOOKS.register()
@@ -121,7 +121,7 @@ class LoggerHook(BaseHook):
             for writer in self._writers:
                 writer.set_aside()
         elif runner.checkpointer.resume is not None:
-            self._cut(runner)  # The run may have been killed before its first checkpoint.
+            self._cut(runner)  # The earlier process may have been killed before its first save.
         if self.reported_iter is None:
             self.reported_iter = runner.iter
 
@@ -141,7 +141,7 @@ class LoggerHook(BaseHook):
         self.reported_iter = runner.iter
 
     def after_val(self, runner: BaseRunner) -> None:
-        # Not at after_val_epoch, where other hooks may still add results.
+        # Not in after_val_epoch, where other hooks may still add results.
         self._write_results(runner, "val")
 
     def after_test(self, runner: BaseRunner) -> None:
@@ -160,8 +160,7 @@ class LoggerHook(BaseHook):
             )
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
-        # A resumed run does not write the rows before its checkpoint again: after a power cut
-        # none of them may be missing.
+        # A resumed run does not repeat rows before its checkpoint: they must survive a power cut.
         for writer in self._writers:
             writer.sync()
         if self._file is not None:
@@ -169,17 +168,19 @@ class LoggerHook(BaseHook):
 
     def on_exception(self, runner: BaseRunner) -> None:
         error = runner.exception
-        if self._file is not None and isinstance(error, Exception):  # not a signal
-            message = (
-                "failed after %d iterations",
-                (runner.iter,),
-                (type(error), error, error.__traceback__),
-            )
-            record = runner.logger.makeRecord(
-                runner.logger.name, logging.ERROR, __file__, 0, *message
-            )
-            # Only to the file: the console shows the traceback anyway.
-            self._file.handle(record)
+        if self._file is None or not isinstance(error, Exception):  # A signal is not a failure.
+            return
+        # Only to the file: the console shows the traceback anyway.
+        record = runner.logger.makeRecord(
+            runner.logger.name,
+            logging.ERROR,
+            __file__,
+            0,
+            "failed after %d iterations",
+            (runner.iter,),
+            (type(error), error, error.__traceback__),
+        )
+        self._file.handle(record)
 
     def cleanup(self, runner: BaseRunner) -> None:
         for writer in self._writers:
@@ -191,6 +192,7 @@ class LoggerHook(BaseHook):
             self._file.close()
 
     def _cut(self, runner: BaseRunner) -> None:
+        """Remove records of iterations that the run repeats."""
         for writer in self._writers:
             writer.cut_after(runner.iter)
             if isinstance(writer, JSONLinesWriter) and self.reported_iter is not None:
@@ -202,6 +204,7 @@ class LoggerHook(BaseHook):
             self._report(runner, done=0)
 
     def _report(self, runner: BaseRunner, done: int) -> None:
+        """Write a report; `done` is 1 inside an iteration, which `iter` does not count yet."""
         record_lr_and_memory(runner)
         iteration, epoch = runner.iter + done, report_epoch(runner, done)
         since = runner.iter if self.reported_iter is None else self.reported_iter
@@ -243,14 +246,15 @@ class TextLoggerHook(LoggerHook):
         super().cleanup(runner)
         if self.out_dir is None or not runner.is_main or not runner.work_dir.is_dir():
             return
-        suffixes = (
-            (self.out_suffix,) if isinstance(self.out_suffix, str) else tuple(self.out_suffix)
-        )
-        (target := Path(self.out_dir) / runner.work_dir.name).mkdir(parents=True, exist_ok=True)
+        target = Path(self.out_dir) / runner.work_dir.name
+        target.mkdir(parents=True, exist_ok=True)
         for path in sorted(runner.work_dir.iterdir()):
-            if (
-                not path.is_symlink()
-                and path.is_file()
-                and (path.name.endswith(suffixes) or (path.name == LOG and ".log.json" in suffixes))
-            ):
+            if path.is_file() and not path.is_symlink() and self._should_copy(path.name):
                 replace_file(target / path.name, path.read_bytes())
+
+    def _should_copy(self, name: str) -> bool:
+        suffixes = tuple(self.out_suffix)
+        if isinstance(self.out_suffix, str):
+            suffixes = (self.out_suffix,)
+        is_mmcv_log = name == LOG and ".log.json" in suffixes  # the suffix of this log in MMCV
+        return is_mmcv_log or name.endswith(suffixes)

@@ -57,23 +57,22 @@ class LRSchedulerHook(BaseHook):
                 message, component=self.name, parameter="optimizer", suggestion=advice
             )
         if self.scheduler is not None:
-            # Pass it to the runner, so that the checkpoint holds its state.
-            runner.scheduler = self.scheduler = build_schedulers(
-                SCHEDULERS, self.scheduler, optimizer
-            )
+            self.scheduler = build_schedulers(SCHEDULERS, self.scheduler, optimizer)
+            runner.scheduler = self.scheduler  # so that checkpoints hold its state
         found = list(each_scheduler(runner.scheduler))
         if len(found) != 1 or follows_metric(found[0]):
             message = "needs exactly one scheduler, stepped by iteration"
             value = found or None
             raise ConfigError(message, component=self.name, parameter="scheduler", value=value)
-        self._scheduler, self._optimizer = found[0], optimizer
-        self._best_group = representative_group(optimizer)
+        self._scheduler = found[0]
+        self._optimizer = optimizer
+        self._main_group = representative_group(optimizer)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         runner.events.step_learning_rates = self.step_rates or None
 
     def after_forward(self, runner: BaseRunner) -> None:
-        self.step_rates = learning_rates(self._optimizer, self._best_group)
+        self.step_rates = learning_rates(self._optimizer, self._main_group)
         runner.events.step_learning_rates = self.step_rates
 
     def after_train_iter(self, runner: BaseRunner) -> None:

@@ -13,7 +13,8 @@ from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import parameter_error, require_at_least
 from hookline.profiling.growth import Growth
 
-GB, MB = 1e9, 1e6
+GB = 1e9  # bytes
+MB = 1e6  # bytes
 
 
 @HOOKS.register()
@@ -62,7 +63,7 @@ class MemoryProfilerHook(BaseHook):
             for owner, scalars in self._measure(runner):
                 runner.events.put_scalars(scalars, smoothing_hint=False)
                 used = next(iter(scalars.values()))
-                self._judge(runner, owner, used)
+                self._warn_about_use(runner, owner, used)
 
     def _measure(self, runner: BaseRunner) -> Iterator[tuple[str, dict[str, float]]]:
         """Yield the scalars of each owner in GB, the current use first."""
@@ -86,25 +87,23 @@ class MemoryProfilerHook(BaseHook):
                 },
             )
 
-    def _judge(self, runner: BaseRunner, owner: str, used: float) -> None:
-        if self.warn_threshold is not None and used > self.warn_threshold:
-            self._warn_once(
-                runner,
-                owner,
-                "much",
-                f"{owner} uses {used:.2f} GB, more than warn_threshold ({self.warn_threshold:g} GB)",
-            )
+    def _warn_about_use(self, runner: BaseRunner, owner: str, used: float) -> None:
+        threshold = self.warn_threshold
+        if threshold is not None and used > threshold:
+            message = f"{owner} uses {used:.2f} GB, more than warn_threshold ({threshold:g} GB)"
+            self._warn_once(runner, (owner, "amount"), message)
         slope = self._growth[owner].add(runner.iter, used * GB)
         if slope is not None:
-            text = f"the memory of {owner} keeps growing, by {slope / MB:.3g} MB an iteration, and is at {used:.2f} GB: "
-            self._warn_once(
-                runner, owner, "growth", text + "does something keep every loss, output or batch?"
+            message = (
+                f"the memory of {owner} keeps growing, by {slope / MB:.3g} MB per iteration, and "
+                f"is at {used:.2f} GB: check whether your code keeps every loss, output or batch"
             )
+            self._warn_once(runner, (owner, "growth"), message)
 
-    def _warn_once(self, runner: BaseRunner, owner: str, what: str, text: str) -> None:
-        if (owner, what) not in self._warned:
-            self._warned.add((owner, what))
-            runner.logger.warning("%s, iteration %d: %s", self.name, runner.iter + 1, text)
+    def _warn_once(self, runner: BaseRunner, subject: tuple[str, str], message: str) -> None:
+        if subject not in self._warned:
+            self._warned.add(subject)
+            runner.logger.warning("%s, iteration %d: %s", self.name, runner.iter + 1, message)
 
 
 def _peak(memory: object) -> int:
@@ -113,6 +112,5 @@ def _peak(memory: object) -> int:
         return int(memory.peak_wset)  # type: ignore[attr-defined]
     import resource
 
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
-        1 if sys.platform == "darwin" else 1024
-    )
+    unit_bytes = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit_bytes

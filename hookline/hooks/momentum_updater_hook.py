@@ -16,11 +16,9 @@ from hookline.optim.groups import Group, momentum_of, param_groups, set_momentum
 
 @dataclass(kw_only=True)
 class MomentumUpdaterHook(ScheduleHook):
-    """Base of the momentum schedules.
+    """Base of the momentum schedules, which set `momentum` or the first of `betas`.
 
     A subclass defines `compute(initial, progress, end)`.
-
-    They set `momentum`, or the first of `betas`.
 
     Args:
         by_epoch: Count progress in epochs. Otherwise count iterations.

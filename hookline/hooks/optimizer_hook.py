@@ -1,4 +1,4 @@
-"""Hooks that own `optimize`: backward, clipping, step. A run has exactly one of them."""
+"""Hooks that own the site `optimize`: backward pass, clipping, optimizer step."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class OptimizerHook(BaseHook):
     def before_train(self, runner: BaseRunner) -> None:
         if isinstance(runner.optimizer, Mapping):
             raise ConfigError(
-                "steps one optimizer; a model with several steps them in its own train_step",
+                "steps exactly one optimizer: give the model a train_step that steps several, and "
+                "drop this hook",
                 component=self.name,
             )
         assert runner.optimizer is not None
@@ -90,7 +91,7 @@ class OptimizerHook(BaseHook):
         for call in runner.sites.after_backward:
             call(runner)
         if self._clip is not None:
-            if len(optimizer.param_groups) != self._group_count:  # a hook has added one
+            if len(optimizer.param_groups) != self._group_count:  # A hook has added one.
                 self._collect_parameters(optimizer)
             runner.events.put_iteration_scalar("grad_norm", self._clip(self._params))
         if self._step(optimizer):
@@ -100,12 +101,13 @@ class OptimizerHook(BaseHook):
         optimizer.zero_grad(set_to_none=True)
 
     def _step(self, optimizer: torch.optim.Optimizer) -> bool:
+        """Step the optimizer; return False if the step was skipped."""
         optimizer.step()
         return True
 
-    def _report(self, runner: BaseRunner, what: str, names: list[str]) -> None:
-        message = f"parameters {what}: {', '.join(names)}"
-        if names and message not in self._reported:  # most iterations repeat it
+    def _report(self, runner: BaseRunner, condition: str, names: list[str]) -> None:
+        message = f"parameters {condition}: {', '.join(names)}"
+        if names and message not in self._reported:  # Most iterations repeat it.
             self._reported.append(message)
             runner.logger.error("iteration %d: %s", runner.iter + 1, message)
 
@@ -142,30 +144,30 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         super().before_train(runner)
         self._begin(runner)
         self._sync = None
-        if runner.epoch_length is not None:  # else any iteration may be the epoch's last
+        if runner.epoch_length is not None:  # Otherwise any iteration may be the last one.
             self._sync = gradient_sync(runner.parallel.train_module)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         super().after_load_checkpoint(runner)
-        self._begin(runner)  # a rollback may happen inside a group
+        self._begin(runner)  # A rollback may happen inside a group.
         runner.optimizer.zero_grad(set_to_none=True)  # type: ignore[union-attr]
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         if self._sync is not None:
-            self._sync(self._completes(runner))
+            self._sync(self._is_last_of_group(runner))
 
     def optimize(self, runner: BaseRunner) -> None:
         weight = self._weigh(runner)
         self._differentiate(runner, weight)
-        complete = self._completes(runner)
+        is_complete = self._is_last_of_group(runner)
         self._batches += 1
         self._weight += weight
-        runner.loop.accumulating = not complete
-        if complete:
+        runner.loop.accumulating = not is_complete
+        if is_complete:
             self._finish(runner)
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
-        if runner.loop.accumulating:  # a loader without a length has ended
+        if runner.loop.accumulating:  # A loader without a length has ended.
             self._finish(runner)
 
     def _finish(self, runner: BaseRunner) -> None:
@@ -177,6 +179,7 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         super()._finish(runner)
 
     def _begin(self, runner: BaseRunner) -> None:
+        """Begin a new group of iterations."""
         self._batches = 0
         self._first_size = 0.0
         self._weight = 0.0
@@ -193,7 +196,7 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         self._first_size = self._first_size or size
         return size / self._first_size
 
-    def _completes(self, runner: BaseRunner) -> bool:
+    def _is_last_of_group(self, runner: BaseRunner) -> bool:
         """Return whether the current iteration is the last one of its group."""
         return (
             self._batches + 1 >= self.cumulative_iters
@@ -236,7 +239,8 @@ class Fp16OptimizerHook(OptimizerHook):
         self._scaler = LossScaler(runner.device.type, self.loss_scale)
         if not enable_fp16(runner.model):
             runner.logger.warning(
-                "%s: no method has auto_fp16, so the model runs in full precision; AmpOptimizerHook needs none",
+                "%s: no method of the model has auto_fp16, so it runs in full precision: decorate "
+                "one, or use AmpOptimizerHook",
                 self.name,
             )
 
@@ -246,7 +250,7 @@ class Fp16OptimizerHook(OptimizerHook):
 
     def before_train(self, runner: BaseRunner) -> None:
         super().before_train(runner)
-        self._scaler.attach(runner.optimizer)  # type: ignore[arg-type]  # not several, as just checked
+        self._scaler.attach(runner.optimizer)  # type: ignore[arg-type]
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None
@@ -307,7 +311,7 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
     dtype: Literal["bfloat16", "float16"] = "bfloat16"
     loss_scale: float | str | dict[str, Any] = "dynamic"
 
-    priority = Priority.LOWEST  # next to the forward pass: no other hook runs under autocast
+    priority = Priority.LOWEST  # Innermost: no other hook runs under autocast.
 
     def before_run(self, runner: BaseRunner) -> None:
         device = runner.device.type
@@ -326,7 +330,7 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
 
     def cleanup(self, runner: BaseRunner) -> None:
         super().cleanup(runner)
-        if getattr(self, "_inside", False):  # the forward failed
+        if getattr(self, "_inside", False):  # The forward pass failed.
             self.after_forward(runner)
 
 

@@ -1,4 +1,4 @@
-"""The hook that steps the scheduler objects of a run."""
+"""Step the scheduler objects of a run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class ParamSchedulerHook(BaseHook):
         runner.events.step_learning_rates = self.step_rates or None
 
     def after_forward(self, runner: BaseRunner) -> None:
-        # Record the rates before a scheduler changes them: the log shows those of the step.
+        # Before a scheduler changes them: the log shows the rates of this step.
         self.step_rates = learning_rates(runner.optimizer)
         runner.events.step_learning_rates = self.step_rates
 
@@ -90,7 +90,7 @@ class ParamSchedulerHook(BaseHook):
             scheduler.step(self._metric(runner, scheduler))
 
     def cleanup(self, runner: BaseRunner) -> None:
-        self._by_metric = []  # A validation outside of training must not step.
+        self._by_metric = []  # A validation outside training must not step.
         runner.events.step_learning_rates = None
 
     def _monitor_of(self, scheduler: Any) -> str:

@@ -43,7 +43,7 @@ class PreciseBNHook(BaseHook):
     period: int = 0
     dataloader: Any = None
 
-    priority = Priority.HIGH  # Runs late at after_* sites, when the weights are final.
+    priority = Priority.HIGH  # Late at after_* sites, when the weights are final.
     ranks = "collective"
 
     def __post_init__(self) -> None:
@@ -62,9 +62,8 @@ class PreciseBNHook(BaseHook):
             )
 
     def after_train_iter(self, runner: BaseRunner) -> None:
-        if not self.disabled and (
-            self.every_n_iters(runner, self.period) or self.is_last_iter(runner)
-        ):
+        is_due = self.every_n_iters(runner, self.period) or self.is_last_iter(runner)
+        if is_due and not self.disabled:
             self.update_stats()
 
     def update_stats(self) -> None:
@@ -100,16 +99,13 @@ def precise_bn(
 ) -> int:
     """Set the statistics of batch norm layers to their mean over batches and ranks.
 
-    Return the number of batches. If `forward` fails, the old statistics are restored.
+    Returns the number of batches. If `forward` fails, the old statistics are restored.
     """
     layers = bn_layers(model)
-    statistics = [
-        stat
-        for layer in layers
-        for stat in (layer.running_mean, layer.running_var)
-        if stat is not None
-    ]
-    results = [stat.clone() for stat in statistics]  # restored if a batch fails
+    statistics = []
+    for layer in layers:
+        statistics += [each for each in (layer.running_mean, layer.running_var) if each is not None]
+    results = [stat.clone() for stat in statistics]  # the old ones, in case a batch fails
     kept = [(layer, layer.momentum, layer.num_batches_tracked) for layer in layers]
     totals = [torch.zeros_like(stat, dtype=torch.float64) for stat in statistics]
     count = 0
@@ -122,7 +118,8 @@ def precise_bn(
             forward(batch)
             torch._foreach_add_(totals, [stat.double() for stat in statistics])
             count += 1
-        results = _means(totals, count, world) if count else results
+        if count:
+            results = _means(totals, count, world)
     finally:
         for layer, momentum, tracked in kept:
             layer.momentum, layer.num_batches_tracked = momentum, tracked

@@ -13,16 +13,16 @@ from torch.profiler import ProfilerAction
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import NO_VALUE, parameter_error, require_at_least, suggest
-from hookline.hooks.bases.other_names import offer
+from hookline.hooks.bases.reexports import reexport_hooks
 from hookline.profiling.counting import FlopCount
 from hookline.profiling.profile_files import write_tables, write_traces
 from hookline.profiling.profile_summary import PhaseTimes, describe_phases
 from hookline.profiling.ranges import Ranges
 
 RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
-SCHEDULE = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}  # minimum of each
+MIN_SCHEDULE = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}
 
-__getattr__ = offer(__name__, "MemoryProfilerHook", "IterTimerHook")
+__getattr__ = reexport_hooks(__name__, "MemoryProfilerHook", "IterTimerHook")
 
 
 @HOOKS.register()
@@ -64,7 +64,7 @@ class ProfilerHook(BaseHook):
     export_chrome_trace: bool = True
     export_tensorboard: bool = True
 
-    priority = Priority.LOWEST  # next to the forward pass, whose operations it counts
+    priority = Priority.LOWEST  # Innermost: counts only operations of the forward pass.
     ranks = "main"
 
     def __post_init__(self) -> None:
@@ -91,15 +91,13 @@ class ProfilerHook(BaseHook):
             # Otherwise the stacks are only in the trace, and not in the table.
             experimental_config=_ExperimentalConfig(verbose=True) if self.with_stack else None,
         )
-        self._first, self._first_epoch, self._cycles, self._flops = (
-            runner.iter,
-            runner.epoch,
-            0,
-            None,
-        )
-        self._ranges = Ranges(self._between)
+        self._first = runner.iter
+        self._first_epoch = runner.epoch
+        self._cycles = 0
+        self._flops = None
+        self._ranges = Ranges(self._before_iteration)
         self._profiler.start()
-        self._follow()
+        self._update_recording()
         runner.sites.costs.add_observer(self._ranges)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
@@ -129,29 +127,27 @@ class ProfilerHook(BaseHook):
         self.after_backward(runner)
         self._stop()
 
-    def _between(self, runner: BaseRunner) -> None:
+    def _before_iteration(self, runner: BaseRunner) -> None:
         """Advance the profiler before each iteration."""
         if runner.iter == self._first:
             return
         began = perf_counter()
         self._advance(runner, runner.iter - self._first)
-        # Writing a profile takes long, and is no part of an iteration.
+        # Writing a profile is slow and not part of an iteration.
         runner.sites.costs.excluded_seconds += perf_counter() - began
 
     def _advance(self, runner: BaseRunner, done: int) -> None:
         cycle = sum(self._schedule[name] for name in ("wait", "warmup", "active"))
-        over = (
-            runner.epoch - self._first_epoch >= self.profile_iters
-            if self.by_epoch
-            else done >= self.profile_iters
-        )
-        if over or (self._schedule["repeat"] and done >= cycle * self._schedule["repeat"]):
+        count = runner.epoch - self._first_epoch if self.by_epoch else done
+        repeats = self._schedule["repeat"]
+        if count >= self.profile_iters or (repeats and done >= cycle * repeats):
             self._stop()
         else:
             self._profiler.step()
-            self._follow()
+            self._update_recording()
 
-    def _follow(self) -> None:
+    def _update_recording(self) -> None:
+        """Record ranges while the profiler records."""
         began = self._profiler.current_action in RECORDING and not self._ranges.recording
         self._ranges.recording = self._profiler.current_action in RECORDING
         if began:
@@ -166,17 +162,17 @@ class ProfilerHook(BaseHook):
 
     def _ready(self, profiler: Any) -> None:
         """Write the files and the summary of a complete cycle."""
-        runner, folder = self.runner, self.runner.work_dir / "profile"
+        runner = self.runner
+        folder = runner.work_dir / "profile"
         self._cycles += 1
         self._ranges.recording = False
         folder.mkdir(parents=True, exist_ok=True)
         write_traces(
             profiler, folder, self._cycles, self.export_chrome_trace, self.export_tensorboard
         )
-        words = describe_phases(
-            PhaseTimes.from_costs(runner.sites.costs).since(self._before),
-            0 if self._flops is None else self._flops.flops,
-        )
+        flops = 0 if self._flops is None else self._flops.flops
+        times = PhaseTimes.from_costs(runner.sites.costs).since(self._before)
+        words = describe_phases(times, flops)
         summary = write_tables(
             profiler, folder, self._cycles, words, runner.device.type == "cuda", self.with_stack
         )
@@ -192,15 +188,15 @@ class ProfilerHook(BaseHook):
             "active": 80 if self.by_epoch else self.profile_iters - 2 * tenth,
         }
         for name, value in given.items():
-            if name not in SCHEDULE:
-                suggestion = suggest(name, SCHEDULE)
+            if name not in MIN_SCHEDULE:
+                suggestion = suggest(name, MIN_SCHEDULE)
                 raise parameter_error(
                     self, "schedule", f"has no {name!r}", value=NO_VALUE, suggestion=suggestion
                 )
-            if not isinstance(value, int) or value < SCHEDULE[name]:
-                expected = f"needs a whole number of at least {SCHEDULE[name]} as {name!r}"
+            if not isinstance(value, int) or value < MIN_SCHEDULE[name]:
+                expected = f"needs a whole number of at least {MIN_SCHEDULE[name]} as {name!r}"
                 raise parameter_error(self, "schedule", expected, value=value)
-        schedule = {**SCHEDULE, **given}
+        schedule = {**MIN_SCHEDULE, **given}
         begin = schedule["wait"] + schedule["warmup"]
         if not self.by_epoch and begin >= self.profile_iters:
             expected = f"must exceed wait + warmup of the schedule, {begin}"

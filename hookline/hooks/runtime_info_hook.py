@@ -1,4 +1,4 @@
-"""Publish the progress of a run for code without a runner."""
+"""Publish the progress of a run for code that has no runner."""
 
 from __future__ import annotations
 

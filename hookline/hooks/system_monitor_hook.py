@@ -1,4 +1,4 @@
-"""SystemMonitorHook: use of CPU, memory, GPUs, network and disk during training."""
+"""Record the use of CPU, memory, GPUs, network and disk during training."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import parameter_error, require_at_least
 
 FIRST_SAMPLE_S = 0.1  # The first sample comes early, so that short runs have one too.
 JOIN_TIMEOUT_S = 5.0  # A driver that hangs must not block the end of the run.
@@ -60,12 +61,9 @@ class SystemMonitorHook(BaseHook):
     ranks = "main"
 
     def __post_init__(self) -> None:
-        if self.frequency < 1:
-            message = f"SystemMonitorHook: frequency must be at least 1, got {self.frequency}"
-            raise ValueError(message)
+        require_at_least(self, 1, "frequency")
         if not self.interval > 0:
-            message = f"SystemMonitorHook: interval must be more than 0 s, got {self.interval}"
-            raise ValueError(message)
+            raise parameter_error(self, "interval", "must be above 0 seconds")
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._latest: Scalars = {}

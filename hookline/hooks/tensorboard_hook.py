@@ -59,10 +59,10 @@ class TensorBoardHook(TrackerHook):
         super().__post_init__()
         require_at_least(self, 1, "image_interval")
         self._graph_due = self.log_graph
-        self.disable_sites(
-            *([] if self.log_graph else ["before_train_iter"]),
-            *([] if self.log_images else ["after_forward"]),
-        )
+        if not self.log_graph:
+            self.disable_sites("before_train_iter")
+        if not self.log_images:
+            self.disable_sites("after_forward")
 
     def open_writer(self, runner: BaseRunner) -> TensorBoardWriter:
         self._writer = TensorBoardWriter(
@@ -101,7 +101,9 @@ class TensorBoardHook(TrackerHook):
 
 
 def _inputs(batch: Any) -> Any:
+    if type(batch) in (list, tuple) and len(batch) == 2:
+        return batch[0]
     try:
-        return (batch if type(batch) in (list, tuple) and len(batch) == 2 else unpack(batch))[0]
+        return unpack(batch)[0]
     except HooklineError:
         return batch

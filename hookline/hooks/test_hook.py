@@ -1,4 +1,4 @@
-"""TestHook: times of a test's iterations and the estimated time left."""
+"""Time the iterations of a test and log them with the ETA."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEFAULT_TIMERS = ("iter", "data", "infer", "post")
 
 @dataclass
 class Timer:
-    """The sum of the times between `tic` and `toc`."""
+    """A stopwatch that sums up the times between `tic` and `toc`."""
 
     total_time: float = 0.0
     calls: int = 0

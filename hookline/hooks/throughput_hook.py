@@ -1,4 +1,4 @@
-"""ThroughputHook: samples, tokens and floating point operations per second, and the MFU."""
+"""Record samples, tokens and FLOPs per second, and the model FLOPs utilization (MFU)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from hookline.batches import count_samples
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import parameter_error, require_at_least
 from hookline.profiling.counting import FlopCount, count_tokens
 from hookline.profiling.peaks import peak_flops
 
-COUNTED_ITER = 1  # The second iteration of this process: lazy layers are initialized by then.
+COUNTED_ITER = 1  # the second iteration, when lazy layers are initialized
 
 
 @HOOKS.register()
@@ -21,8 +22,8 @@ class ThroughputHook(BaseHook):
 
     The scalars are `throughput/samples_per_s`, `throughput/tokens_per_s`, `throughput/flops_per_s`
     and `throughput/mfu`. Their time excludes validation and saving. The FLOPs of a sample are
-    counted once, over forward and backward of the second iteration. What activation checkpointing
-    computes twice counts twice.
+    counted once, over forward and backward of the second iteration. Operations that activation
+    checkpointing repeats count twice.
 
     Args:
         interval: Number of iterations between two records.
@@ -39,17 +40,14 @@ class ThroughputHook(BaseHook):
     peak_flops: float | None = None
     clock: Callable[[], float] = field(default=time.perf_counter, init=False, repr=False)
 
-    # Next to the forward pass, so that operations of other hooks are not counted.
+    # Innermost, so that operations of other hooks are not counted.
     priority = Priority.LOWEST
 
     def __post_init__(self) -> None:
-        if self.interval < 1:
-            raise ValueError(f"ThroughputHook: interval must be at least 1, got {self.interval}")
+        require_at_least(self, 1, "interval")
         if self.peak_flops is not None and not self.peak_flops > 0:
-            raise ValueError(
-                "ThroughputHook: peak_flops must be a positive number of operations per second, "
-                f"got {self.peak_flops}"
-            )
+            expected = "must be a positive number of operations per second"
+            raise parameter_error(self, "peak_flops", expected)
         self._counter: FlopCount | None = None
 
     def before_train(self, runner: BaseRunner) -> None:

@@ -1,4 +1,4 @@
-"""TimeLimitHook: stop a run before its time is over."""
+"""Save and stop a run when a time limit is reached."""
 
 from __future__ import annotations
 

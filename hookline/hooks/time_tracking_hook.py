@@ -1,4 +1,4 @@
-"""TimeTrackingHook: times of epochs, the time so far and the estimated end of training."""
+"""Log the time of each epoch, the total time and the estimated end of training."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner
+from hookline.errors import parameter_error, require_at_least
 from hookline.files import open_to_append
 
 DATE_FORMAT = "%Y-%m-%d %H:%M:%S"
@@ -45,11 +46,9 @@ class TimeTrackingHook(BaseHook):
     ranks = "main"
 
     def __post_init__(self) -> None:
-        if self.frequency < 1:
-            message = f"TimeTrackingHook: frequency must be at least 1, got {self.frequency}"
-            raise ValueError(message)
+        require_at_least(self, 1, "frequency")
         if not self.log_path:
-            raise ValueError("TimeTrackingHook: log_path must name a file")
+            raise parameter_error(self, "log_path", "must name a file")
         self._before = 0.0  # Seconds trained by earlier processes and calls of `train`.
         self._started: float | None = None
 

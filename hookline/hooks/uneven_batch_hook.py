@@ -23,8 +23,9 @@ class UnevenBatchHook(BaseHook):
         ```
     """
 
-    priority = Priority.LOWEST  # Runs first after forward: other hooks see the weighted loss.
+    priority = Priority.LOWEST  # First in after_forward: other hooks see the weighted loss.
 
     def after_forward(self, runner: BaseRunner) -> None:
-        if (weight := batch_share(runner)) != 1.0:
+        weight = batch_share(runner)
+        if weight != 1.0:
             runner.outputs["loss"] = runner.outputs["loss"] * weight

@@ -54,7 +54,7 @@ class WandbHook(TrackerHook):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # Read it now: registration gives a hook without a name the name of its class.
+        # Keep the given name: registration names a hook without one after its class.
         self._title = self.name
         self.name = self.name or ""
 

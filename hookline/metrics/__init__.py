@@ -1,4 +1,4 @@
-"""Metrics by name: light built-in ones, all of torchmetrics, and those that users register."""
+"""Metrics by name: built-in ones, those of torchmetrics, and those that users register."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The best results so far: which metrics count, whether more or less is better, and their values."""
+"""Track the best results of a run: which metrics count, their directions and values."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class TrackedMetric:
         parameter: The hook's parameter that names the metric.
         metric: The metric; `auto` for the first one.
         direction: The direction that the user gave, if any.
-        greater_keys: Parts of names of metrics that are better when greater.
-        less_keys: Parts of names of metrics that are better when less.
+        greater_keys: Parts of the names of metrics for which higher is better.
+        less_keys: Parts of the names of metrics for which lower is better.
     """
 
     hook: str
@@ -48,9 +48,9 @@ class TrackedMetric:
 
 
 class BestTracker(Mapping[str, Mapping[str, Any]]):
-    """The one owner of "best so far". It is updated once per validation.
+    """The best results so far, updated once per validation.
 
-    As a mapping it has a record (`value`, `epoch`, `iter`, `rule`) for each metric.
+    It maps each metric to a record with `value`, `epoch`, `iter` and `rule`.
 
     Args:
         metric_objects: Metrics by name; their `higher_is_better` counts if it is set.
@@ -58,7 +58,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
     """
 
     def __init__(self, metric_objects: Mapping[str, Any], logger: logging.Logger) -> None:
-        self.default_metric: str | None = None  # another hook's, for hooks that name none
+        self.default_metric: str | None = None  # for hooks that name no metric
         self._votes: dict[str, list[bool]] = {}  # whether to save the best, by kind of hook
         self._metric_objects = metric_objects
         self._logger = logger
@@ -81,22 +81,22 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         return f"BestTracker({self._records})"
 
     def track(self, tracked: TrackedMetric) -> None:
-        """Keep the best result in a metric, for a hook; once for each run."""
+        """Keep the best result of a metric for a hook. Hooks call this at the start of each run."""
         same = (tracked.hook, tracked.metric)
         self._tracked = [each for each in self._tracked if (each.hook, each.metric) != same]
         self._tracked.append(tracked)
 
     def require(self, hook: str, parameter: str, metric: str) -> None:
-        """Have `check` raise if a metric that a hook depends on will not be measured."""
+        """Declare that a hook depends on a metric; `check` raises if it will not be measured."""
         self._required.append((hook, parameter, metric))
 
     def vote_on_saving(self, kind: str, wanted: bool) -> None:
-        """Record whether a hook wants the best weights saved; one hook of each kind must want it."""
+        """Record whether a hook wants the best weights to be saved, see `should_save`."""
         self._votes.setdefault(kind, []).append(wanted)
 
     @property
-    def is_saved(self) -> bool:
-        """Whether the best weights are to be saved."""
+    def should_save(self) -> bool:
+        """Whether the best weights should be saved: at least one hook of each kind wants it."""
         return all(any(votes) for votes in self._votes.values())
 
     def improved(self, hook: str) -> list[str]:
@@ -105,7 +105,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
 
     def update(self, metrics: Mapping[str, float], epoch: int, iteration: int) -> None:
         """Compare the results of a validation with the best ones so far."""
-        judged: dict[tuple[str, Direction], bool] = {}
+        has_improved: dict[tuple[str, Direction], bool] = {}
         for tracked in self._tracked:
             tracked.improved = []
             metric = choose_metric(self._wanted(tracked), metrics, DEFAULT_METRIC)
@@ -113,9 +113,10 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
                 continue
             direction = self._direction(tracked, metric)
             key = (metric, direction)
-            if key not in judged:
-                judged[key] = self._judge(metric, direction, metrics[metric], epoch, iteration)
-            if judged[key]:
+            if key not in has_improved:
+                value = metrics[metric]
+                has_improved[key] = self._update_record(metric, direction, value, epoch, iteration)
+            if has_improved[key]:
                 tracked.improved.append(metric)
 
     def check(self, expected: Collection[str] | None, others_possible: bool) -> None:
@@ -128,7 +129,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         for tracked in self._tracked:
             self._check_directions(tracked, expected or ())
         logged: set[str] = set()
-        # A default follows EvalHook's metric: blame the hook that names a wrong metric itself.
+        # Sorted, so that the error names the hook that the user gave the wrong metric.
         for tracked in sorted(self._tracked, key=lambda each: each.metric == DEFAULT_METRIC):
             wanted = self._wanted(tracked)
             where = (tracked.hook, tracked.parameter)
@@ -152,7 +153,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
                 self._logger.warning("%s: the validation gave no metric %r%s", hook, metric, hint)
 
     def reset(self) -> None:
-        """Forget the hooks' metrics; they declare them again when a run begins."""
+        """Forget the metrics of hooks, which declare them again when a run begins."""
         self._tracked = []
         self._required = []
         self._directions = {}
@@ -169,12 +170,14 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         self._records = {name: dict(record) for name, record in state.items()}
 
     def _wanted(self, tracked: TrackedMetric) -> str:
-        is_default = tracked.metric == DEFAULT_METRIC
-        return self.default_metric or tracked.metric if is_default else tracked.metric
+        if tracked.metric == DEFAULT_METRIC and self.default_metric is not None:
+            return self.default_metric
+        return tracked.metric
 
-    def _judge(
+    def _update_record(
         self, metric: str, direction: Direction, value: float, epoch: int, iteration: int
     ) -> bool:
+        """Update the record of a metric if a value is better; return whether it was."""
         if not math.isfinite(value):
             return False
         known = self._records.get(metric)
@@ -182,8 +185,10 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
             metric = f"{metric} ({direction})"
             known = self._records.get(metric)
         if known is not None and known["iter"] != iteration:
-            is_better = value > known["value"] if direction == "greater" else value < known["value"]
-            if not is_better:
+            gain = value - known["value"]
+            if direction == "less":
+                gain = -gain
+            if gain <= 0:
                 return False
         self._records[metric] = {
             "value": value,
@@ -194,15 +199,15 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         return True
 
     def _direction(self, tracked: TrackedMetric, metric: str) -> Direction:
-        """Return whether more or less of a metric is better, from the most to the least explicit."""
+        """Return the direction of a metric: as given, usual, or "greater" with a warning."""
         if metric in self._directions:
             return self._directions[metric][0]
         found = tracked.given_direction(metric) or self._given_by_another(metric)
         found = found or self.usual_direction(metric)
         if found is None:
             self._logger.warning(
-                "cannot infer whether to minimize or maximize %r; the highest counts as the best, "
-                "set rule='less' of EvalHook if it is the lowest",
+                "cannot infer whether to minimize or maximize %r; assuming that higher is better: "
+                "set rule='less' in EvalHook if lower is better",
                 metric,
             )
             self._directions[metric] = ("greater", "")
@@ -249,7 +254,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
     def _log_choice(self, tracked: TrackedMetric, chosen: str, expected: Collection[str]) -> None:
         is_default = self._wanted(tracked) == DEFAULT_METRIC
         if is_default and list(expected) == [chosen]:
-            return  # there was nothing to choose
+            return  # There was no choice to report.
         extreme = "highest" if self._direction(tracked, chosen) == "greater" else "lowest"
         missing = ""
         if not is_default and tracked.metric != "auto":
@@ -270,7 +275,7 @@ def _check_expected(
 ) -> str | None:
     """Return the metric used in place of one that is not measured; raise if there is none."""
     if expected is None:
-        return None  # known only after the validation
+        return None  # The names are known only after the validation.
     names = list(expected)
     chosen = choose_metric(wanted, names, default)
     is_element = any(wanted.startswith(f"{name}_") for name in names)
@@ -282,7 +287,7 @@ def _check_expected(
     if others_possible and suggestion.nearest is None:
         return None
     raise ConfigError(
-        f"no metric {wanted!r} is measured; measured are {', '.join(names)}",
+        f"metric {wanted!r} is not measured, only {', '.join(names)}",
         path=(parameter,),
         component=hook,
         parameter=parameter,

@@ -1,4 +1,4 @@
-"""Infer from a metric's name whether a greater or a smaller value is better."""
+"""Infer from the name of a metric whether higher or lower is better."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Direction = Literal["greater", "less"]
 
 
 class DefaultRule(str):
-    """A rule that the user did not give: the metric itself or its name decides first."""
+    """A default rule, to distinguish it from the same rule set by the user."""
 
     __slots__ = ()
 
@@ -22,7 +22,7 @@ def given_rule(rule: Direction) -> Direction | None:
     return None if isinstance(rule, DefaultRule) else rule
 
 
-# Words of metrics where a greater value is better. `top` counts only before a number.
+# Words in the names of metrics for which higher is better; `top` counts only before a number.
 GREATER = frozenset(
     [
         "acc",
@@ -58,7 +58,7 @@ GREATER = frozenset(
     ]
 )
 
-# Words of metrics where a smaller value is better.
+# Words in the names of metrics for which lower is better.
 LESS = frozenset(
     [
         "bpb",
@@ -97,12 +97,12 @@ LESS = frozenset(
     ]
 )
 
-# Words that may turn a direction around, such as sklearn's neg_mean_squared_error.
+# Words that may reverse a direction, as in sklearn's neg_mean_squared_error.
 NEGATIONS = frozenset(["inv", "inverse", "minus", "neg", "negated", "negative"])
 
 
 def infer_direction(name: str) -> Direction | None:
-    """Return "greater" or "less" for a known metric, or None if the name does not show it.
+    """Return "greater" or "less" if the name of a metric implies a direction, otherwise None.
 
     Only whole words count: `fid` and `val/fid` are known, `fidelity` is not. Words end at `_`,
     `-`, `/`, spaces, digits and changes of case. If a name has words of both kinds, as in

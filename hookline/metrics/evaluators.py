@@ -1,4 +1,4 @@
-"""Results that come from a test function or from a dataset's own `evaluate`."""
+"""Evaluate with a user's test function or the `evaluate` method of a dataset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ TestFunction = Callable[[torch.nn.Module, Any], Any]
 
 
 class DatasetEvaluator:
-    """Keeps the predictions of an evaluation for the `evaluate` of the loader's dataset.
+    """The `evaluate` method of a loader's dataset, and the predictions for it.
+
+    False if the dataset has no such method.
 
     Args:
         loader: The loader. Its dataset need not have `evaluate`.
@@ -47,7 +49,7 @@ class DatasetEvaluator:
         return self.as_metrics(gather_in_order(self._kept, self._loader, ranks))
 
     def apply(self, test_fn: TestFunction, model: torch.nn.Module, world: World) -> dict[str, Any]:
-        """Return the metrics of a test function, which returns them or predictions."""
+        """Call a test function and return its metrics, or those of its predictions."""
         results = test_fn(model, self._loader)
         if isinstance(results, Mapping):
             return dict(combine_results(world, as_numbers(results), self._loader))
@@ -58,8 +60,10 @@ class DatasetEvaluator:
     def as_metrics(self, results: Any) -> dict[str, Any]:
         """Return metrics by name, computed by the dataset if `results` are predictions."""
         if not isinstance(results, Mapping) and self._evaluate is not None:
-            takes_logger = "logger" in parameters(self._evaluate).known
-            results = self._evaluate(results, **({"logger": self._logger} if takes_logger else {}))
+            options = {}
+            if "logger" in parameters(self._evaluate).known:
+                options["logger"] = self._logger
+            results = self._evaluate(results, **options)
         if not isinstance(results, Mapping):
             raise HooklineError(
                 f"an evaluation must return metrics by name, got {type(results).__name__}: return "
@@ -76,7 +80,7 @@ def full_name(loader: str, key: str, mode: str) -> str:
 def explain_failure(
     error: Exception, metric: str, outputs: Mapping[str, Any], model: object, mode: str
 ) -> Exception:
-    """Return the error of a metric with a note about its input, or one for a missing input."""
+    """Add a note about its input to the error of a metric; a missing input has its own error."""
     given = {name: outputs[name] for name in ("predictions", "targets")}
     missing = [repr(name) for name, value in given.items() if value is None]
     if not missing:

@@ -1,4 +1,4 @@
-"""The mean loss of an evaluation, and results as plain numbers."""
+"""The mean loss of an evaluation, and the conversion of results to numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics that are means over samples, without torchmetrics, whose import takes seconds."""
+"""Built-in metrics that are means over samples. They avoid the slow import of torchmetrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of one pass over a loader: metrics, the mean loss, kept predictions."""
+"""Measure one pass over a loader: metrics, mean loss, predictions for the dataset."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from hookline.metrics.mean_loss import MeanLoss
 
 
 class Measurement:
-    """Measures the outputs of all batches of a loader.
+    """The measurement of one pass over a loader.
 
     Args:
         metrics: Metrics by name; they are reset.
         dataset: Gets the predictions of all batches, if it evaluates them itself.
-        explain: Returns the error of a metric, given its name, with an explanation.
+        explain: Adds an explanation to the error of a metric, which is given by name.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Measurement:
             self._dataset.update(outputs["predictions"])
 
     def compute(self, loss_name: str, ranks: World) -> dict[str, Any]:
-        """Return everything that was measured, over all ranks."""
+        """Return all results, over all ranks."""
         results = {}
         for name, metric in self._metrics.items():
             value = metric.compute()

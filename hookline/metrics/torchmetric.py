@@ -1,4 +1,4 @@
-"""torchmetrics' metrics by name, built when the first batch shows the number of classes."""
+"""Metrics of torchmetrics by name, built when the first batch shows the number of classes."""
 
 from __future__ import annotations
 
@@ -105,6 +105,7 @@ def find_class(name: str) -> type | None:
 
 
 def class_names() -> list[str]:
+    """Return the names of all metrics of torchmetrics."""
     return sorted(_classes())
 
 

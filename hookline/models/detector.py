@@ -34,7 +34,7 @@ class Objects(NamedTuple):
 
 @MODELS.register("detector")
 class Detector(nn.Module):
-    """Predicts centers on a grid of a quarter of the image's size, each with class, size and offset.
+    """A detector of centers on a grid of a quarter of the image's size, with class and size.
 
     Batches are `(images, {"boxes": [N, M, 4], "labels": [N, M]})`. Boxes are left, top, right and
     bottom; the label of a missing box is -1. The predictions of an image are a dict with `boxes`,

@@ -1,4 +1,4 @@
-"""Averages of a model's weights: one fused update over lists of tensors that are built once."""
+"""Running averages of a model's weights, updated with fused operations."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class WeightAverage:
     def update(self, weight: float) -> None:
         """Set the average to `(1 - weight) * average + weight * current`."""
         assert self._raw is None, "the model holds the average"
-        # Not a decorator, which costs more: this runs in each iteration.
+        # Not as a decorator, which is slower: this runs in each iteration.
         with torch.no_grad():
             for live, average in self._groups:
                 if self._on_other_device:
-                    live = _move_to_devices_of(average, live)
+                    live = _move_like(average, live)
                 torch._foreach_lerp_(average, live, weight)
 
     @torch.no_grad()
@@ -93,7 +93,7 @@ class WeightAverage:
 
 
 def warmup_momentum(momentum: float, iteration: int, warm_up: int) -> float:
-    """Return `min(momentum, (1 + iter) / (warm_up + iter))`: a young average forgets faster."""
+    """Return `min(momentum, (1 + iter) / (warm_up + iter))`, so that a new average adapts fast."""
     if warm_up <= 0:
         return momentum
     return min(momentum, (1 + iteration) / (warm_up + iteration))
@@ -127,7 +127,7 @@ def _group_by_kind(
     return list(groups.values())
 
 
-def _move_to_devices_of(targets: list[Tensor], tensors: list[Tensor]) -> list[Tensor]:
+def _move_like(targets: list[Tensor], tensors: list[Tensor]) -> list[Tensor]:
     return [tensor.to(target.device) for tensor, target in zip(tensors, targets, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Restore parameter groups that hooks have added, and the parameters that they have frozen."""
+"""Save and restore parameter groups that hooks added and parameters that they froze."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def frozen_names(named: Mapping[str, nn.Parameter]) -> list[str]:
 def restore_frozen(
     named: Mapping[str, nn.Parameter], frozen: Mapping[str, list[str]], initial: list[str]
 ) -> None:
-    """Freeze and unfreeze parameters as hooks had done it before the checkpoint.
+    """Freeze and unfreeze parameters as hooks did before the checkpoint.
 
-    A parameter that the user has frozen or unfrozen since the run was first started stays so.
+    A parameter that the user froze or unfroze since the first start of the run stays so.
 
     Args:
         named: The parameters by name.
@@ -58,7 +58,7 @@ def restore_frozen(
 
 
 def has_fewer_groups(optimizers: Optimizers | None, states: Any) -> bool:
-    """Return whether a saved state has groups that the optimizers do not have (yet)."""
+    """Return whether the optimizers have fewer groups than a saved state."""
     for key, optimizer in by_name(optimizers).items():
         state = states.get(key, {}) if key else states
         if len(optimizer.param_groups) < len(state.get("param_groups", ())):
@@ -67,7 +67,7 @@ def has_fewer_groups(optimizers: Optimizers | None, states: Any) -> bool:
 
 
 def has_added_groups(saved: GroupNames, initial: Any) -> bool:
-    """Return whether a checkpoint has more groups than the optimizers that the user made.
+    """Return whether a checkpoint has more groups than the optimizers as the user made them.
 
     Args:
         saved: The names of the parameters in the checkpoint, by optimizer and group.
@@ -97,7 +97,7 @@ def add_missing_groups(
 def _unknown_parameters_error(index: int, names: Iterable[str]) -> HooklineError:
     listed = ", ".join(name or "without a name" for name in names)
     return HooklineError(
-        f"parameter group {index} of the checkpoint has parameters that do not exist here: {listed}",
+        f"parameter group {index} of the checkpoint has unknown parameters: {listed}",
         parameter="optimizer",
         suggestion=Suggestion(advice="add the group in before_run or before_train of a hook"),
     )

@@ -1,4 +1,4 @@
-"""Schedule policies: the parameters of each schedule, checked, and the value that they give.
+"""Schedule policies: the parameters of each schedule, and the value at a point of the run.
 
 A policy is not a hook. The updater hooks, and those of MMCV, inherit from it.
 """
@@ -21,7 +21,7 @@ class Policy:
     needs_end: ClassVar[bool] = False  # whether `compute` uses the length of the run
 
     def __post_init__(self) -> None:
-        """Check the parameters. Every policy calls that of its base first."""
+        """Check the parameters. A subclass calls `super().__post_init__()` first."""
 
     def compute(self, initial: float, progress: int, end: int) -> float:
         """Return the value at a point of the run.
@@ -304,7 +304,7 @@ class OneCycleLr(Policy):
     Args:
         max_lr: The highest rate: one number, a list with one for each parameter group, or a mapping
             of either by the optimizers' names.
-        total_steps: The length of the cycle in epochs (or iterations); that of the run if null.
+        total_steps: The length of the cycle in epochs (or iterations); None for that of the run.
         pct_start: The fraction of the cycle in which the rate rises.
         anneal_strategy: The shape of each phase: `cos` or `linear`.
         div_factor: The cycle starts at `max_lr / div_factor`.
@@ -383,7 +383,7 @@ class OneCycleMomentum(Policy):
 
 
 def check_warmup(owner: Any) -> None:
-    """Raise ConfigError if the owner's warm-up has no length or starts outside of (0, 1]."""
+    """Raise ConfigError if the owner's warm-up has no length, or its ratio is not in (0, 1]."""
     if owner.warmup is not None:
         require_at_least(owner, 1, "warmup_iters")
     if not 0 < owner.warmup_ratio <= 1:

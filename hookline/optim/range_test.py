@@ -1,4 +1,4 @@
-"""The learning rate range test: the loss while the rate grows from too small to too large."""
+"""The learning rate range test: losses of a short training with a growing learning rate."""
 
 from __future__ import annotations
 
@@ -15,22 +15,19 @@ import torch
 
 from hookline.errors import ConfigError
 
-DIVERGENCE_FACTOR = 4.0  # The loss has diverged if its mean exceeds the best one by this factor.
-MEAN_DECAY = 0.9  # of the running mean of the loss
+DIVERGENCE_FACTOR = 4.0  # The test ends when the mean loss exceeds the best one by this factor.
+MEAN_DECAY = 0.9  # decay of the running mean of the loss
 MIN_ITERATIONS = 10
 
 
 class RangeTest(NamedTuple):
-    """The tested rates and their losses, up to the divergence."""
+    """The tested rates and their losses, until the loss diverged."""
 
     rates: list[float]
     losses: list[float]
 
     def smoothed(self) -> list[float]:
-        """Return the mean of each loss and its neighbors, as many on either side.
-
-        Unlike a running mean, it does not lag behind.
-        """
+        """Return the centered moving average of the losses, which does not lag behind."""
         count = len(self.losses)
         width = max(count // 20, 2)
         means = []
@@ -40,10 +37,7 @@ class RangeTest(NamedTuple):
         return means
 
     def suggestion(self) -> float | None:
-        """Return the rate at which the loss falls fastest before its minimum.
-
-        Return None if it never falls.
-        """
+        """Return the rate at which the loss falls fastest before its minimum, if it falls."""
         curve = self.smoothed()
         lowest = min(range(len(curve)), key=curve.__getitem__, default=0)
         steepest = None

@@ -1,4 +1,4 @@
-"""State of a run beside its weights: objects with state, optimizers, frozen parameters."""
+"""Save and restore run state other than weights: optimizers, objects, frozen parameters."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from hookline.rng import restore_rng
 
 
 def add_parts(run: Any, checkpoint: dict[str, Any]) -> None:
-    """Add the states of objects, and the names of grouped and frozen parameters."""
+    """Add the states of objects and the names of grouped and frozen parameters to a checkpoint."""
     named = named_parameters(run)
     checkpoint["meta"]["param_groups"] = group_names(run.optimizer, named)
     checkpoint["meta"]["frozen"] = {
@@ -44,7 +44,7 @@ def add_parts(run: Any, checkpoint: dict[str, Any]) -> None:
 
 
 def restore_parts(run: Any, checkpoint: Mapping[str, Any]) -> None:
-    """Restore objects, optimizers, schedulers, results and events; check the form first."""
+    """Check the structure; restore objects, optimizers, schedulers, results and events."""
     check_structure(checkpoint, "the checkpoint")
     restore_objects(run, checkpoint)
     meta = checkpoint["meta"]
@@ -69,10 +69,9 @@ def restore_parts(run: Any, checkpoint: Mapping[str, Any]) -> None:
 
 
 def restore_again(run: Any, checkpoint: Mapping[str, Any]) -> None:
-    """Restore random numbers, hooks' state, and an optimizer to which hooks have added groups.
+    """Restore random numbers, hook state, and an optimizer with groups that hooks added.
 
-    A hook adds its group again before the first batch, or the group is found by the names of its
-    parameters.
+    Groups that no hook has added again by now are added with the parameters of the saved names.
     """
     restore_hooks(run.hooks, checkpoint)
     meta = checkpoint["meta"]
@@ -96,8 +95,8 @@ def restore_objects(run: Any, checkpoint: Mapping[str, Any]) -> None:
             run.logger.warning("the checkpoint does not fit: %s", problem)
 
 
-def check_can_be_saved(run: Any, capture: Callable[..., Mapping[str, Any]]) -> None:
-    """Raise if a run saves checkpoints, and its state cannot be stored or is not complete."""
+def check_savable(run: Any, capture: Callable[..., Mapping[str, Any]]) -> None:
+    """Raise if the run saves checkpoints but its state cannot be saved or would be incomplete."""
     if not run.checkpointer.is_open:
         return
     objects = objects_of(run).values()
@@ -110,7 +109,7 @@ def check_can_be_saved(run: Any, capture: Callable[..., Mapping[str, Any]]) -> N
 
 
 def objects_of(run: Any) -> dict[str, Any]:
-    """Return the objects with state that a runner was given, beside the model and the optimizer."""
+    """Return a run's objects with state by name, other than model, optimizer and hooks."""
     named: dict[str, Any] = {"loss_fn": run.loss_fn}
     for name, metric in run.evaluation.metrics.items():
         named[f"metrics.{name}"] = metric
@@ -131,7 +130,7 @@ def frozen_parameters(run: Any) -> list[str]:
 
 
 def _is_deferred(run: Any, name: str, checkpoint: Mapping[str, Any]) -> bool:
-    """Return whether the optimizer lacks groups of hooks, so that `restore_again` restores it."""
+    """Return whether `restore_again` must restore the optimizer, because it lacks hooks' groups."""
     if name != "optimizer" or not has_fewer_groups(run.optimizer, checkpoint[name]):
         return False
     names = checkpoint["meta"].get("param_groups", {})

@@ -66,6 +66,7 @@ class LossScaler:
         return self._scaler.get_scale()
 
     def state_dict(self) -> dict[str, Any]:
+        """Return the state of the scaler."""
         return self._scaler.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

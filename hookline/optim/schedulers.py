@@ -1,4 +1,4 @@
-"""Scheduler objects: those of `torch.optim.lr_scheduler`, and others with the same methods."""
+"""Build and inspect scheduler objects: torch's, and others with the same methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COMMON = {"by_epoch": bool, "monitor": str}
 
 
 def each_scheduler(schedulers: Any) -> Iterator[Any]:
-    """Yield the schedulers of one, a list, or a mapping of either by the optimizers' names."""
+    """Yield all schedulers of a single one, a list, or a mapping by the optimizers' names."""
     if isinstance(schedulers, Mapping):
         schedulers = list(schedulers.values())
     if isinstance(schedulers, (list, tuple)):

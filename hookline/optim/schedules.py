@@ -1,7 +1,7 @@
 """Schedules as pure functions of progress.
 
-`initial` is the value before any schedule, `progress` the number of finished epochs or iterations
-and `end` their number in the whole run. Nothing is remembered between calls.
+`initial` is the value before any schedule, `progress` the number of finished epochs or iterations,
+and `end` their number in the whole run.
 """
 
 from __future__ import annotations

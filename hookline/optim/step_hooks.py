@@ -1,4 +1,4 @@
-"""Call functions around the steps of an optimizer that someone else steps."""
+"""Call functions around the steps of an optimizer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def follow_steps(
     after: Callable[[], None],
     before: Callable[[], None] | None = None,
 ) -> ExitStack:
-    """Call functions after, and before, each step of an optimizer, until the result is closed."""
+    """Call functions after and before each optimizer step, until the returned stack is closed."""
     handles = ExitStack()
     handles.callback(optimizer.register_step_post_hook(lambda *_: after()).remove)
     if before is not None:

@@ -1,4 +1,4 @@
-"""Gradient synchronization between ranks, which accumulation skips until the last batch."""
+"""Switch gradient synchronization between ranks on and off, for gradient accumulation."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def cost_table(runner: Any) -> dict[str, Any]:
 
 
 def report_costs(runner: Any) -> None:
-    """Log the table, warn about expensive hooks, and write the file if the work directory exists."""
+    """Log the table, warn about slow hooks, and write the file if the work directory exists."""
     costs: HookCosts = runner.sites.costs
     table = cost_table(runner)
     if not table["timed_iterations"]:

@@ -174,7 +174,7 @@ class HookCosts:
         return perf_counter() - self.started
 
     def phase_totals(self) -> tuple[int, dict[str, float]]:
-        """Return the number of samples and the seconds of their phases, on a GPU if there is one."""
+        """Return the number of samples and the seconds of their phases, on the GPU if any."""
         if self.cuda_timer is not None:
             totals = self.cuda_timer.phases
             return self.cuda_timer.samples, {phase: totals.get(phase, 0.0) for phase in PHASES}

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hookline.files import MODE, replace_file
+from hookline.files import NEW_FILE_MODE, replace_file
 from hookline.profiling.profile_summary import describe_operators
 
 MAX_ROWS = 30  # of the table of operators
@@ -22,7 +22,7 @@ def write_traces(profiler: Any, folder: Path, number: int, chrome: bool, tensorb
         partial = folder / f".trace_{number}.json"  # torch would follow a link
         partial.unlink(missing_ok=True)
         profiler.export_chrome_trace(str(partial))  # torch exports a profile only once
-        os.chmod(partial, MODE)
+        os.chmod(partial, NEW_FILE_MODE)
         partial.replace(trace)
     if tensorboard:
         (folder / "tensorboard").mkdir(exist_ok=True)

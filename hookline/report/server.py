@@ -39,7 +39,7 @@ def listen(port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
-        listener.listen()  # Here, so that the link works as soon as it is printed.
+        listener.listen()  # Before the link is printed, so that it works at once.
     except (OSError, OverflowError) as error:
         listener.close()
         raise HooklineError(f"port {port} cannot be used: {error}") from error

@@ -25,8 +25,8 @@ DPI = 64  # a power of two: sizes in inches have no rounding errors
 POINTS_PER_PIXEL = 72 / DPI
 
 NOTE = (
-    "Missing font: each \\u… is one character. Install a font that has it, such as Noto Sans CJK for"
-    " Chinese, Japanese and Korean."
+    "Missing font: each \\u… is one character. Install a font that has it, such as Noto Sans CJK "
+    "for Chinese, Japanese and Korean."
 )
 NOTE_SIZE = 11
 NOTE_LINE_HEIGHT = 16

@@ -9,7 +9,7 @@ import pytest
 
 from hookline.cli.main import main
 from hookline.config import load_config
-from hookline.config.resolve import MAX_EXPANDED
+from hookline.config.resolve import MAX_EXPANDED_CHARACTERS
 from hookline.errors import ConfigError
 from tests.cli.helpers import write_config
 
@@ -63,7 +63,7 @@ def test_a_hostile_config_is_refused(name, command, tmp_path, capsys):
 def test_each_value_is_resolved_once(tmp_path):
     config = load_config(doubling(18))
     assert config["a0"] == "x" * 2**18
-    assert len(config["a0"]) < MAX_EXPANDED
+    assert len(config["a0"]) < MAX_EXPANDED_CHARACTERS
 
 
 def test_a_cycle_is_named(tmp_path):

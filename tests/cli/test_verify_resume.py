@@ -9,7 +9,7 @@ import pytest
 from hookline.cli.main import main
 from hookline.cli.verify_resume import Launcher, _print_comparison, run_uninterrupted
 from hookline.errors import HooklineError
-from hookline.trial import VARIABLE
+from hookline.trial import ENVIRONMENT_VARIABLE
 from hookline.verify.trace import STARTED
 from tests.cli.helpers import error_of, write_config
 
@@ -47,7 +47,7 @@ def test_a_script_that_does_not_exist_is_an_error() -> None:
 
 START = f"""
 import os
-path = os.path.join(os.environ["{VARIABLE}"], "{STARTED}")
+path = os.path.join(os.environ["{ENVIRONMENT_VARIABLE}"], "{STARTED}")
 open(path, "w").write('{{"process": 1, "iteration": 0}}')
 """
 

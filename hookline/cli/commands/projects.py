@@ -49,7 +49,7 @@ def new_hook(**options: Any) -> int:
     return run(**options)
 
 
-# Everything behind the first argument belongs to the script, options too.
+# Everything after the first argument belongs to the script, including options.
 @click.command("run-as", cls=Command, context_settings={"allow_interspersed_args": False})
 @click.argument("package", metavar="mmengine|mmcv", type=click.Choice(["mmengine", "mmcv"]))
 @click.argument("script", type=click.Path())

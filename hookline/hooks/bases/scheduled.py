@@ -1,4 +1,4 @@
-"""The base of hooks that schedule a hyperparameter of the optimizer."""
+"""Base class of hooks that schedule a hyperparameter of the optimizer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from hookline.optim.schedules import Warmup, warmup_factor
 
 @dataclass(kw_only=True)
 class ScheduleHook(Policy, BaseHook):
-    """A hook that sets a hyperparameter of each parameter group before the iteration that uses it.
+    """Base of hooks that set a hyperparameter of each parameter group before an iteration.
 
-    The value depends on the run's progress alone. A resumed run therefore needs no state, and an
-    edited schedule takes effect on resume. A subclass implements `compute`, or inherits a policy.
+    The value depends only on the progress of the run. A resumed run therefore needs no state, and
+    an edited schedule takes effect on resume. A subclass implements `compute`, or inherits a
+    policy.
 
     Args:
         by_epoch: Whether progress counts epochs; otherwise it counts iterations.
-        warmup: The shape of the warm-up; null for none.
+        warmup: The shape of the warm-up; None for no warm-up.
         warmup_iters: The length of the warm-up in iterations, or epochs with `warmup_by_epoch`.
         warmup_ratio: The factor with which the warm-up starts.
         warmup_by_epoch: Whether `warmup_iters` counts epochs.
@@ -58,7 +59,7 @@ class ScheduleHook(Policy, BaseHook):
         raise NotImplementedError
 
     def apply_warmup(self, value: float, factor: float) -> float:
-        """Return a value as it is during the warm-up."""
+        """Return the value during the warm-up."""
         return value * factor
 
     def initial_values(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[float]:

@@ -1,4 +1,4 @@
-"""The base of hooks that report to a tracker, and the content of a report."""
+"""Base class of hooks that report to a tracker, and the content of a report."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ STANDARD_OUTPUTS = 3  # loss, predictions and targets; a model's own step may re
 
 
 def record_losses(runner: BaseRunner) -> None:
-    """Record the iteration's loss and other numbers of the model's step, once for all hooks.
+    """Record the loss and other scalar outputs of the iteration, once for all hooks.
 
     Values are weighted by this rank's share of the batch, so that their mean over all ranks is the
-    mean over samples. The loss already is.
+    mean over samples. The loss is weighted already.
     """
     events = runner.events
     outputs = runner.outputs
@@ -118,20 +118,21 @@ def evaluation_row(runner: BaseRunner, mode: str) -> Row:
 
 
 def report_epoch(runner: BaseRunner, done: int = 0) -> int:
-    """Return the epoch of a report, counted from 1; between two epochs the one that is over."""
-    return runner.epoch + (1 if done or runner.inner_iter else 0)
+    """Return the epoch of a report, counted from 1; between two epochs, the finished one."""
+    has_begun = bool(done or runner.inner_iter)
+    return runner.epoch + has_begun
 
 
 def is_fresh_run(runner: BaseRunner) -> bool:
-    """Return whether this run starts from the beginning and was not asked to resume."""
+    """Return whether this run starts from the beginning, without `resume`."""
     return runner.iter == 0 and runner.checkpointer.resume is None
 
 
 class TrackerHook(BaseHook):
-    """Base of the hooks that report to a tracker: every `interval` iterations and after validations.
+    """Base of hooks that report to a tracker, at an interval and after each validation.
 
     A subclass opens its tracker in `open_writer` and has the state `run_id`, under which a resumed
-    run continues. Images, figures, histograms, text and files are delivered as they are recorded.
+    run continues. Images, figures, histograms, text and files are delivered at once.
 
     Args:
         interval: Number of iterations between two reports of scalars.
@@ -139,10 +140,10 @@ class TrackerHook(BaseHook):
     """
 
     module: ClassVar[str]  # the package of the tracker
-    extra: ClassVar[str]  # our extra that installs it
-    slow: ClassVar[bool] = False  # whether the tracker is opened and fed in its own thread
-    ranks = "collective"  # all ranks take part in a report, rank 0 writes it
-    priority = Priority.HIGH  # late in `after_*`: the values of other hooks are recorded by then
+    extra: ClassVar[str]  # the extra of Hookline that installs it
+    slow: ClassVar[bool] = False  # whether the tracker needs its own thread
+    ranks = "collective"  # All ranks take part in a report; rank 0 writes it.
+    priority = Priority.HIGH  # Late in `after_*`, when other hooks have recorded their values.
 
     interval: int
     run_id: str
@@ -215,11 +216,14 @@ class TrackerHook(BaseHook):
             delivery.close()
 
     def _open(self, runner: BaseRunner, *, training: bool = False) -> Delivery:
-        """Return the delivery to the tracker; a lone evaluation adds to the run of its training."""
+        """Return the delivery to the tracker, opened on first use.
+
+        An evaluation without training adds to the tracker's run of the training.
+        """
         if self._delivery is not None:
             return self._delivery
         fresh = training and is_fresh_run(runner)
-        # The ID is also a file, for a run that is killed before its first checkpoint.
+        # Also in a file: the run may be killed before its first checkpoint.
         note = runner.work_dir / f"{safe_name(self.name)}.run_id"
         if not fresh and not self.run_id and note.exists():
             self.run_id = "".join(read_lines(note)).strip()
@@ -236,7 +240,7 @@ class TrackerHook(BaseHook):
         )
         runner.events.listeners.append(delivery)
         delivery.start(fresh=fresh, iteration=runner.iter if training else None)
-        if training or not known:  # an evaluation may have fewer parts than the run
+        if training or not known:  # An evaluation may know less about the run.
             delivery.write_config(self.config_of(runner))
             delivery.write(
                 Record(

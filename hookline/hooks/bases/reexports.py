@@ -1,4 +1,4 @@
-"""Hooks that a module offers under their names although other modules define them."""
+"""Re-export hooks from a module that does not define them, imported on first use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def offer(module: str, *names: str) -> Callable[[str], Any]:
-    """Return a `__getattr__` that offers hooks of other modules, imported on first use."""
+def reexport_hooks(module: str, *names: str) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module that re-exports hooks of other modules."""
 
     def get(name: str) -> Any:
         if name not in names:
