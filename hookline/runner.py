@@ -16,6 +16,7 @@ from hookline.dist import World, connect
 from hookline.engine import HOOKS, BaseHook, BaseRunner
 from hookline.engine.manager import HookOrConfig, LocateError, Order
 from hookline.engine.runner import Loaders, Optimizers
+from hookline.events.read import RunLog
 from hookline.events.visualizer import Visualizer
 from hookline.hooks.builder import get_default_hooks, given_hooks
 from hookline.metrics import Metric, build_metrics
@@ -197,6 +198,11 @@ class Runner(BaseRunner):
             self.register_service("visualization_dir", self.work_dir / "visualizations")
             self.register_service("visualizer", Visualizer(self.events))
         super().register_hooks(hooks)
+
+    @property
+    def history(self) -> RunLog:
+        """The logged scalars of the run so far, resumed parts included, read from its log."""
+        return RunLog(self.work_dir)
 
     @classmethod
     def from_config(

@@ -20,6 +20,10 @@ class RunLog:
 
     Args:
         run: A work directory, or a `log.jsonl`.
+
+    Attributes:
+        rows: The rows in the order in which they were written: `mode`, `iter`, `epoch` and scalars.
+        by_epoch: Whether all metrics were measured at the ends of epochs.
     """
 
     def __init__(self, run: str | Path) -> None:
@@ -28,8 +32,8 @@ class RunLog:
         if not path.is_file():
             advice = Suggestion(advice="pass the work directory of a run, or the file itself")
             raise HooklineError("there is no log.jsonl", file=str(run), suggestion=advice)
-        self._rows = list(_rows(path))
-        evaluations = [row for row in self._rows if row["mode"] != "train" and "step" in row]
+        self.rows = list(_rows(path))
+        evaluations = [row for row in self.rows if row["mode"] != "train" and "step" in row]
         self._epoch_ends = [
             (row["iter"], row["epoch"]) for row in evaluations if row["step"] == row["epoch"]
         ]
@@ -39,6 +43,14 @@ class RunLog:
         """Return the x axis of a curve: `epoch` or `iteration`."""
         is_metric = curve.startswith(("val/", "test/"))
         return "epoch" if is_metric and self.by_epoch else "iteration"
+
+    def to_pandas(self) -> Any:
+        """Return all rows as a pandas DataFrame, with one column for each scalar."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise HooklineError("to_pandas needs pandas: pip install pandas") from error
+        return pandas.DataFrame.from_records(self.rows)
 
     def curves(self) -> dict[str, Curve]:
         """Return all curves over their own steps."""
@@ -51,7 +63,7 @@ class RunLog:
 
     def _collect(self, position: Callable[[dict[str, Any]], float]) -> dict[str, Curve]:
         curves: dict[str, Curve] = {}
-        for row in self._rows:
+        for row in self.rows:
             x = position(row)
             for name, value in row.items():
                 number = _number(value)

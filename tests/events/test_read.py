@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from torch import nn
 
+from hookline import Runner
 from hookline.errors import HooklineError
 from hookline.events import Row
 from hookline.events.chart import text_chart
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.read import matching, read_curves
+from hookline.hooks import LoggerHook
+from tests.helpers import batches, small_model
 from tests.problems import raises_problem
 
 
@@ -65,3 +70,27 @@ def test_a_chart_has_its_ends_at_the_corners():
 def test_charts_of_one_point_and_of_none():
     assert "●" in text_chart({"one": [(5, 2.0)]})
     assert text_chart({}) == "nothing to draw"
+
+
+def test_the_history_of_a_runner_has_all_scalars_of_all_its_parts(tmp_path):
+    def part(**length):
+        model = small_model()
+        return Runner(
+            model,
+            train_loader=batches(4),
+            val_loader=batches(1),
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            loss_fn=nn.CrossEntropyLoss(),
+            hooks=[LoggerHook(interval=2)],
+            work_dir=tmp_path,
+            resume="auto",
+            **length,
+        )
+
+    part(max_epochs=1).train()
+    history = part(max_epochs=2).train().history
+    losses = history.curves()["train/loss"]
+    assert [iteration for iteration, _ in losses] == [2, 4, 6, 8]
+    table = history.to_pandas()
+    assert list(table[table["mode"] == "train"]["loss"].dropna()) == [loss for _, loss in losses]
+    assert list(table[table["mode"] == "val"]["epoch"]) == [1, 2]
