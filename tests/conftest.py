@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the processes that tests start
 
@@ -30,6 +33,7 @@ settings.register_profile(
 settings.load_profile("hookline")
 torch.set_num_threads(1)
 
+ORDINARY_USER = 65534  # nobody
 FOREIGN_REGISTRIES = (
     "hookline.compat.mmengine.registry",
     "hookline.compat.mmcv.runner",
@@ -81,6 +85,19 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     for module in ("profiling.hook_costs", "engine.loop"):
         monkeypatch.setattr(f"hookline.{module}.perf_counter", clock)
     return clock
+
+
+@pytest.fixture
+def unprivileged_folder() -> Iterator[Path]:
+    """A folder of an ordinary user. Root becomes that user during the test: permissions bind others only."""
+    folder = Path(tempfile.mkdtemp())
+    if os.getuid() == 0:
+        os.chown(folder, ORDINARY_USER, -1)
+        os.seteuid(ORDINARY_USER)
+    yield folder
+    os.seteuid(os.getuid())
+    folder.chmod(0o700)
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

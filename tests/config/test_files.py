@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
-
-import pytest
 
 from hookline.config.files import read_file
 from tests.problems import raises_problem
@@ -65,9 +62,10 @@ def test_a_folder_is_no_config(tmp_path: Path) -> None:
         read_file(tmp_path / "c.yaml")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
-def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
-    write(tmp_path / "c.yaml", "seed: 1").chmod(0)
-    with raises_problem(file=str(tmp_path / "c.yaml")) as caught:
-        read_file(tmp_path / "c.yaml")
+def test_an_unreadable_file_is_an_error(unprivileged_folder: Path) -> None:
+    path = write(unprivileged_folder / "c.yaml", "seed: 1")
+    read_file(path)
+    path.chmod(0)
+    with raises_problem(file=str(path)) as caught:
+        read_file(path)
     assert isinstance(caught.value.__cause__, PermissionError)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
-
-import pytest
 
 from hookline.checkpoint import CheckpointStore
 from hookline.dry_run.directories import check_unused, check_writable, nearest_existing
@@ -36,13 +33,10 @@ def test_a_directory_below_a_file_is_an_error(tmp_path: Path) -> None:
     assert (finding.level, finding.where) == ("error", "mine")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_read_only_directory_is_an_error(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    try:
-        (finding,) = check_writable(tmp_path / "a", "work_dir")
-    finally:
-        tmp_path.chmod(0o700)
+def test_a_read_only_directory_is_an_error(unprivileged_folder: Path) -> None:
+    assert check_writable(unprivileged_folder / "a", "work_dir") == []
+    unprivileged_folder.chmod(0o500)
+    (finding,) = check_writable(unprivileged_folder / "a", "work_dir")
     assert finding.level == "error"
 
 
