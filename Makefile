@@ -130,9 +130,11 @@ $(PEERS)/.ready: pyproject.toml constraints-peers.txt
 	$(PEERS_PIP) --no-deps mosaicml fastai
 	touch $@
 
-# The documentation as a site, in site/; a warning (a broken link, for example) is an error. Not --quiet, which hides warnings from --strict.
+# The documentation as a site, in site/, and its tests; a warning (a broken link, for example) is an error. Not --quiet, which hides
+# warnings from --strict.
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	HOOKLINE_SITE=site $(BIN)/python -m pytest -q -m exhaustive tests/docs/test_site.py
 
 clean:
 	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) runs site build dist fuzz-findings .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info

@@ -1,4 +1,8 @@
-"""The documentation as a site: it builds without a warning and loads nothing from other sites."""
+"""The documentation as a site: it builds without a warning and loads nothing from other sites.
+
+`make docs` builds the site and runs these tests on it (HOOKLINE_SITE); `make test` leaves them out, because a build takes as long as
+some hundred other tests.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import pytest
 from scripts.docs.site import read_site
 from tests.docs.pages import DOCS, ROOT
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 LOADED = re.compile(
     r'<(?:script|img|iframe)[^>]* src="https?:|<link[^>]* rel="stylesheet"[^>]* href="https?:'
@@ -22,7 +26,9 @@ LOADED = re.compile(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Build the site. Not with --quiet, which hides warnings from --strict."""
+    """Return the built site, or build it. Not with --quiet, which hides warnings from --strict."""
+    if "HOOKLINE_SITE" in os.environ:
+        return Path(os.environ["HOOKLINE_SITE"]).resolve()
     pytest.importorskip("mkdocs")
     pytest.importorskip("material")
     folder = tmp_path_factory.mktemp("site")
