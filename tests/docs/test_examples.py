@@ -1,9 +1,10 @@
-"""The examples run, each started as a user does."""
+"""The examples run as scripts."""
 
 from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -19,23 +20,6 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGE = EXAMPLES / "hook_package"
 
 
-def run(directory: Path, *command: str, path: Path | None = None) -> str:
-    """Run Python in a directory, with `path` on its search path, and return its output."""
-    paths = [str(EXAMPLES.parent)]
-    if path is not None:
-        paths.append(str(path))
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
-        [sys.executable, *command],
-        cwd=directory,
-        env=env,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout + done.stderr
-
-
 IN_CI = ("classification", "gan")  # the other examples take longer and are similar
 MARKED = [
     pytest.param(path, marks=pytest.mark.slow if path.stem in IN_CI else pytest.mark.exhaustive)
@@ -44,10 +28,12 @@ MARKED = [
 
 
 @pytest.mark.parametrize("example", MARKED, ids=lambda path: path.stem)
-def test_an_example_runs_both_ways(example, tmp_path):
-    result = re.search(
-        r"^plain ([\d.]+), hookline ([\d.]+)$", run(tmp_path, str(example), "--quick"), re.MULTILINE
-    )
+def test_an_example_runs_both_ways(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [str(example), "--quick"])
+    runpy.run_path(str(example), run_name="__main__")
+    printed = capsys.readouterr().out
+    result = re.search(r"^plain ([\d.]+), hookline ([\d.]+)$", printed, re.MULTILINE)
     assert result
     plain, ours = float(result[1]), float(result[2])
     # Both train on the same data in different orders.
@@ -79,10 +65,26 @@ def installed(tmp_path):
     return site
 
 
+BOTH_COMMANDS = """
+import sys
+from hookline.cli.main import main
+
+assert main(["hooks", "ThermometerHook"]) == 0
+assert main(["train", sys.argv[1], "training.epochs=1"]) == 0
+"""
+
+
 @pytest.mark.slow
 def test_a_config_names_the_hook_of_an_installed_package(installed, tmp_path):
-    hookline = ("-m", "hookline")
-    assert "highest" in run(tmp_path, *hookline, "hooks", "ThermometerHook", path=installed)
-    config = str(PACKAGE / "train.yaml")
-    run(tmp_path, *hookline, "train", config, "training.epochs=1", path=installed)
+    paths = os.pathsep.join([str(EXAMPLES.parent), str(installed)])
+    done = subprocess.run(
+        [sys.executable, "-c", BOTH_COMMANDS, str(PACKAGE / "train.yaml")],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "highest" in done.stdout
     assert (tmp_path / "runs" / "thermometer" / "last.pth").exists()

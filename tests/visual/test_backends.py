@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -124,24 +121,3 @@ def test_matplotlib_does_not_read_names_as_formulas():
     canvas.add(Text(10, 20, "a_$b$_\\frac", 14))
     left, _, right, _ = dark_bounds(render(canvas, "matplotlib"))
     assert right - left == pytest.approx(text_width("a_$b$_\\frac", 14), abs=5)
-
-
-ONLY_PILLOW = """
-import sys
-from hookline.visual.backends import render
-from hookline.visual.canvas import Canvas, Text
-
-canvas = Canvas(30, 90)
-canvas.add(Text(5, 15, "letters"))
-render(canvas, "pillow")
-assert "matplotlib" not in sys.modules
-render(canvas, "matplotlib")
-assert "matplotlib.pyplot" not in sys.modules
-"""
-
-
-def test_matplotlib_is_imported_on_use_and_without_pyplot():
-    done = subprocess.run(
-        [sys.executable, "-c", ONLY_PILLOW], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
