@@ -106,7 +106,8 @@ def collect(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         yield value.detach()
     elif isinstance(value, (dict, list, tuple)):
-        for item in value.values() if isinstance(value, dict) else value:
+        items = value.values() if isinstance(value, dict) else value
+        for item in items:
             yield from collect(item)
 
 
@@ -136,9 +137,8 @@ def main() -> None:
             "least": min(values),
             "most": max(values),
         }
-        print(
-            f"{label:22}{median:8.3f} s   {median / base:6.3f} of torch.save   {min(values):.3f}–{max(values):.3f}"
-        )
+        spread = f"{min(values):.3f}–{max(values):.3f}"
+        print(f"{label:22}{median:8.3f} s   {median / base:6.3f} of torch.save   {spread}")
     print(f"first save, into fresh memory: {hook.blocked[0]:.3f} s")
     if args.json:
         args.json.write_text(json.dumps({"megabytes": size, **results}, indent=2) + "\n")

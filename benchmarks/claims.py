@@ -1,6 +1,7 @@
-"""The claims that the documentation makes about speed, checked against the results in benchmarks/results.
+"""The claims of the documentation about speed, checked against benchmarks/results.
 
-`benchmarks/report.py` checks them and exits with 1 if one does not hold. They are no tests: only a new measurement can change them.
+`benchmarks/report.py` checks them and exits with 1 if one does not hold. They are not tests: only a
+new measurement can change them.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ def check_claims(found: Results, commands: dict[str, str]) -> list[str]:
     """Return a line for each claim that does not hold.
 
     Args:
-        found: the results by name, as `report.load` returns them.
-        commands: the command of each benchmark, as `run.py` would start it.
+        found: The results by name, as `report.load` returns them.
+        commands: The command of each benchmark, as `run.py` would start it.
     """
     problems = list(_missing_or_outdated(found, commands))
     for claim in CLAIMS:
@@ -56,7 +57,8 @@ def _missing_or_outdated(found: Results, commands: dict[str, str]) -> Iterator[s
             yield f"{name}: measured with `{found[name]['about']['command']}`, not with `{command}`"
 
 
-def results_have_their_conditions(found: Results) -> Iterator[str]:
+def check_conditions(found: Results) -> Iterator[str]:
+    """Check that all results have a date, versions, the machine and its load."""
     for name, content in found.items():
         about = content["about"]
         if not re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", about["date"]):
@@ -67,18 +69,21 @@ def results_have_their_conditions(found: Results) -> Iterator[str]:
             yield f"{name} lacks the machine or its load"
 
 
-def an_iteration_costs_a_few_percent(found: Results) -> Iterator[str]:
+def check_iteration_cost(found: Results) -> Iterator[str]:
+    """Check that an iteration costs at most a few percent more than the loop by hand."""
     for names in (("typical",), PEER_RESULTS):
         setups = _setups(found, *names)
         if setups.keys() != MAX_ITERATION_RATIO.keys():
             yield f"{names} have the set-ups {sorted(setups)}"
         for setup, rows in setups.items():
-            ratio, limit = rows["Hookline"]["ratio"], MAX_ITERATION_RATIO[setup]
+            ratio = rows["Hookline"]["ratio"]
+            limit = MAX_ITERATION_RATIO[setup]
             if ratio > limit:
                 yield f"{setup} in {', '.join(names)}: {ratio:.3f}, limit {limit}"
 
 
-def no_framework_costs_less(found: Results) -> Iterator[str]:
+def check_no_cheaper(found: Results) -> Iterator[str]:
+    """Check that no framework costs less."""
     for setup, rows in _setups(found, *PEER_RESULTS).items():
         others = _ratios_of_frameworks(rows)
         ours = others.pop("Hookline")
@@ -89,7 +94,8 @@ def no_framework_costs_less(found: Results) -> Iterator[str]:
                 yield f"{setup}: {name} {ratio:.3f}, Hookline {ours:.3f}"
 
 
-def on_a_tiny_model_ignite_and_fabric_come_next(found: Results) -> Iterator[str]:
+def check_mlp_order(found: Results) -> Iterator[str]:
+    """Check that Ignite and Fabric come next on a tiny model."""
     for setup, rows in _setups(found, "peers_mlp").items():
         ratios = _ratios_of_frameworks(rows)
         order = sorted(ratios, key=lambda name: ratios[name])
@@ -97,14 +103,16 @@ def on_a_tiny_model_ignite_and_fabric_come_next(found: Results) -> Iterator[str]
             yield f"{setup}: the order is {', '.join(order[:3])}"
 
 
-def on_a_small_cnn_several_come_within_a_few_percent(found: Results) -> Iterator[str]:
+def check_cnn_order(found: Results) -> Iterator[str]:
+    """Check that several frameworks come within a few percent on a small CNN."""
     ratios = _ratios_of_frameworks(_setups(found, "peers_cnn")["cnn-minimal"])
     near = [name for name, ratio in ratios.items() if name != "Hookline" and ratio < 1.09]
     if len(near) < 3:
         yield f"only {', '.join(near)}"
 
 
-def idle_hooks_cost_nothing_measurable(found: Results) -> Iterator[str]:
+def check_idle_hooks(found: Results) -> Iterator[str]:
+    """Check that the cost of idle hooks is not measurable."""
     for setup, rows in _setups(found, "typical").items():
         if IDLE in rows:
             idle = rows[IDLE]["to_hookline"]
@@ -114,7 +122,8 @@ def idle_hooks_cost_nothing_measurable(found: Results) -> Iterator[str]:
         yield "100 idle hooks are measurable"
 
 
-def cost_does_not_grow_with_the_run(found: Results) -> Iterator[str]:
+def check_long_run(found: Results) -> Iterator[str]:
+    """Check that the cost of an iteration does not grow with the run."""
     marks = found["growth"]["results"]["iterations"]
     ratios = [row["ratio"] for row in marks.values()]
     if list(marks)[-1] != "1000000":
@@ -123,7 +132,8 @@ def cost_does_not_grow_with_the_run(found: Results) -> Iterator[str]:
         yield f"{max(ratios) / ratios[0]:.3f} times the cost of the first iterations"
 
 
-def the_parts_cost_little(found: Results) -> Iterator[str]:
+def check_part_costs(found: Results) -> Iterator[str]:
+    """Check the costs of a site, an import, a distributed step and wrapped callbacks."""
     results = {name: content["results"] for name, content in found.items()}
     limits = [
         ("one site with ten hooks", results["dispatch"]["10"]["Hookline"]["ratio"], 1.15),
@@ -138,7 +148,8 @@ def the_parts_cost_little(found: Results) -> Iterator[str]:
             yield f"{name}: {value:.3f}, limit {limit}"
 
 
-def accelerate_takes_as_long_to_import_and_others_longer(found: Results) -> Iterator[str]:
+def check_import_times(found: Results) -> Iterator[str]:
+    """Check that Accelerate takes about as long to import, and the others longer."""
     rows = found["importing_peers"]["results"]
     seconds = {name: row["seconds"] for name, row in rows.items()}
     ours = seconds["from hookline import Runner"]
@@ -151,7 +162,8 @@ def accelerate_takes_as_long_to_import_and_others_longer(found: Results) -> Iter
             yield f"{name} {other:.2f} s, Hookline {ours:.2f} s"
 
 
-def the_comparison_names_the_measured_versions(found: Results) -> Iterator[str]:
+def check_compared_versions(found: Results) -> Iterator[str]:
+    """Check that the comparison names the measured versions."""
     page = COMPARISON.read_text(encoding="utf-8")
     versions = found["peers_mlp"]["results"]["versions"]
     for framework, name in COMPARED.items():
@@ -173,7 +185,8 @@ def _ratios_of_frameworks(rows: dict[str, Any]) -> dict[str, float]:
     return {name: row["ratio"] for name, row in rows.items() if name not in (BY_HAND, IDLE)}
 
 
-def a_computed_order_starts_at_once(found: Results) -> Iterator[str]:
+def check_computed_order(found: Results) -> Iterator[str]:
+    """Check that a computed order has its first batch within 10 ms."""
     for length, methods in found["order"]["results"].items():
         for name in ("first_ms", "resume_ms"):
             value = methods["feistel"][name]
@@ -182,15 +195,15 @@ def a_computed_order_starts_at_once(found: Results) -> Iterator[str]:
 
 
 CLAIMS: tuple[Callable[[Results], Iterator[str]], ...] = (
-    results_have_their_conditions,
-    an_iteration_costs_a_few_percent,
-    no_framework_costs_less,
-    on_a_tiny_model_ignite_and_fabric_come_next,
-    on_a_small_cnn_several_come_within_a_few_percent,
-    idle_hooks_cost_nothing_measurable,
-    cost_does_not_grow_with_the_run,
-    the_parts_cost_little,
-    a_computed_order_starts_at_once,
-    accelerate_takes_as_long_to_import_and_others_longer,
-    the_comparison_names_the_measured_versions,
+    check_conditions,
+    check_iteration_cost,
+    check_no_cheaper,
+    check_mlp_order,
+    check_cnn_order,
+    check_idle_hooks,
+    check_long_run,
+    check_part_costs,
+    check_computed_order,
+    check_import_times,
+    check_compared_versions,
 )

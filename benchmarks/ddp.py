@@ -1,11 +1,12 @@
-"""What a step of two processes costs: Hookline against DDP written by hand, in one run.
+"""Measure the cost of a step of two processes: Hookline against DDP written by hand.
 
     python benchmarks/ddp.py [--blocks 400] [--block 50] [--json FILE]
 
-Two gloo processes on this machine, a tiny MLP (32-64-10), batch 32 each, one thread each. Two contenders train at the same time
-in the same two processes and take turns of a few dozen milliseconds, in the same random order on both: what disturbs one disturbs
-the other. Wall time, since a step is mostly waiting for the other process. "step" is a run with OptimizerHook alone, which does what the
-loop by hand does; "default hooks" logs, times, saves and reports besides.
+Two gloo processes on this machine train a tiny MLP (32-64-10), batch 32 and one thread each. Both
+contenders run in the same two processes and take turns of a few dozen milliseconds, in the same
+random order, so that a disturbance affects both. The times are wall-clock times, because a step
+mostly waits for the other process. "step" is a run with OptimizerHook alone, which does the work of
+the loop by hand; "default hooks" also logs, times, saves and reports.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def hookline(loader: TurnLoader, folder: str, drop: Sequence[str]) -> None:
 
 
 def work(arguments: argparse.Namespace) -> None:
-    """One of the two processes."""
+    """Run one of the two processes."""
     torch.set_num_threads(1)
     random.seed(0)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
@@ -73,24 +74,22 @@ def work(arguments: argparse.Namespace) -> None:
         ("default hooks", []),
     ):
         with tempfile.TemporaryDirectory() as folder:
-            place = world.broadcast_str(folder)
+            shared_folder = world.broadcast_str(folder)
             contenders = {
                 "by hand": partial(by_hand, group=group),
-                "hookline": partial(hookline, folder=place, drop=drop),
+                "hookline": partial(hookline, folder=shared_folder, drop=drop),
             }
             times = take_turns(
-                contenders, arguments.blocks, arguments.block, time.perf_counter, meet=world.barrier
+                contenders, arguments.blocks, arguments.block, time.perf_counter, sync=world.barrier
             )
             world.barrier()
         results[name] = ratio(times["hookline"], times["by hand"])
     if world.is_main:
-        print(
-            f"two gloo processes, tiny MLP 32-64-10, batch 32 each, torch {torch.__version__}; medians of {arguments.blocks} turns"
-        )
+        setup = f"two gloo processes, tiny MLP 32-64-10, batch 32 each, torch {torch.__version__}"
+        print(f"{setup}; medians of {arguments.blocks} turns")
         for name, row in results.items():
-            print(
-                f"{name:14}{row['us']:9.1f} µs{row['ratio']:8.3f} of the same by hand   {row['low']:.3f}–{row['high']:.3f}"
-            )
+            ratios = f"{row['ratio']:8.3f} of the same by hand   {row['low']:.3f}–{row['high']:.3f}"
+            print(f"{name:14}{row['us']:9.1f} µs{ratios}")
         if arguments.json:
             arguments.json.write_text(json.dumps(results, indent=2) + "\n")
     disconnect()

@@ -1,10 +1,10 @@
-"""What EMAHook's update costs against `torch._foreach_lerp_` on the same lists, the least that an average can cost, in one run.
+"""Measure an update of EMAHook, against `torch._foreach_lerp_` on the same tensors.
 
     python benchmarks/ema.py [--rounds 31] [--json FILE]
 
-200 tensors with 25 million and with 0.1 million parameters in all. CPU time is taken; the contenders take turns in random
-order, and each round's times are divided by those of the bare operation of the same round. `AveragedModel` of torch is there for
-comparison.
+There are 200 tensors with 25 million and with 0.1 million parameters in total. The contenders take
+turns in random order, and the CPU times of a round are divided by that of the bare operation in the
+same round. torch's `AveragedModel` is measured for comparison.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BARE = "torch._foreach_lerp_"
 
 
 class Many(nn.Module):
-    """A model that is nothing but parameters."""
+    """A model that consists of parameters only."""
 
     def __init__(self, parameters: int) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ def contenders(parameters: int) -> dict[str, Callable[[], object]]:
 
 @torch.no_grad()
 def measure(parameters: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Microseconds per update and the ratio to the bare operation: medians over the rounds."""
+    """Return the medians of the microseconds per update and of the ratio to the bare operation."""
     calls = contenders(parameters)
     repeats = max(2, 20_000_000 // parameters)
     times: dict[str, list[float]] = {name: [] for name in calls}

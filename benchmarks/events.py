@@ -1,10 +1,11 @@
-"""What logging costs: of the default hooks in an iteration, and over a long run.
+"""Measure the cost of logging: of the default hooks in an iteration, and over a long run.
 
     python benchmarks/events.py [--turns 500] [--iters 300000] [--json FILE]
 
-First the default hooks with and without LoggerHook take turns on the tiny MLP of `overhead.py`, in five processes one after another; a
-turn is one interval, so that each holds a report. Then a run that records six scalars in each of its iterations, and is in its last
-tenth, takes turns with one in its first.
+First the default hooks with and without LoggerHook take turns on the tiny MLP of `overhead.py`, in
+five processes one after another; a turn is one interval, so that each includes a report. Then a run
+that records six scalars in each iteration, and is in its last tenth, takes turns with one in its
+first tenth.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def default_hooks(loader: TurnLoader, *, logging_too: bool) -> None:
         Runner(model, max_epochs=1, **part).train()
 
 
-def cost_of_default_logging(turns: int) -> dict[str, float]:
-    """Microseconds per iteration with logging, and the ratio to the same without."""
+def measure_logging(turns: int) -> dict[str, float]:
+    """Return the microseconds per iteration with logging, and the ratio to the same without."""
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
     contenders = {
@@ -61,7 +62,7 @@ def cost_of_default_logging(turns: int) -> dict[str, float]:
 
 
 class Records(BaseHook):
-    """With LoggerHook's loss and the timer's two that makes six scalars an iteration."""
+    """Records three scalars per iteration; LoggerHook and the timer record three more."""
 
     def __init__(self, tenth: int) -> None:
         self.tenth, self.kept = tenth, []
@@ -93,7 +94,10 @@ def recording_run(loader: TurnLoader, records: Records) -> None:
 
 
 def growth(iters: int) -> dict[str, Any]:
-    """An iteration in the last tenth of a long run against one in the first tenth of another, in turns; what the long one keeps."""
+    """Compare iterations in the last tenth of a run with those in the first tenth of another.
+
+    The result also has the memory and the size of the state of the long run.
+    """
     tenth = iters // 10
     old, fresh = Records(tenth), Records(tenth)
     contenders = {
@@ -118,30 +122,26 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
-    with multiprocessing.get_context("spawn").Pool(
-        1, maxtasksperchild=1
-    ) as pool:  # memory lies differently in each process
-        costs = sorted(
-            pool.map(cost_of_default_logging, [arguments.turns] * PROCESSES, chunksize=1),
-            key=itemgetter("ratio"),
-        )
+    # Each measurement has a new process, because the memory layout affects the times.
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        costs = pool.map(measure_logging, [arguments.turns] * PROCESSES, chunksize=1)
+    costs = sorted(costs, key=itemgetter("ratio"))
     cost = costs[PROCESSES // 2]
     print(
         f"default logging: {cost['us']:.1f} µs/iteration, {cost['ratio']:.3f} of the same without"
     )
-    print(
-        f"({', '.join(format(each['ratio'], '.3f') for each in costs)}; quartiles of the turns {cost['low']:.3f}–{cost['high']:.3f})"
-    )
+    ratios = ", ".join(f"{each['ratio']:.3f}" for each in costs)
+    print(f"({ratios}; quartiles of the turns {cost['low']:.3f}–{cost['high']:.3f})")
     found = growth(arguments.iters)
     last, kept = found["last"], found["kept"]
     print(
-        f"{arguments.iters} iterations with {SCALARS} scalars: {found['first']['us']:.1f} µs/iteration at first, {last['us']:.1f} last"
+        f"{arguments.iters} iterations with {SCALARS} scalars: "
+        f"{found['first']['us']:.1f} µs/iteration at first, {last['us']:.1f} last"
     )
     print(f"last tenth / first: {last['ratio']:.3f} ({last['low']:.3f}–{last['high']:.3f})")
     for name, unit in (("rss_mb", "MB of memory"), ("state_kb", "kB in a checkpoint")):
-        print(
-            f"{kept[0][name]:.1f} {unit} after the first tenth, {kept[-1][name] - kept[0][name]:+.1f} at the end"
-        )
+        growth_of_run = kept[-1][name] - kept[0][name]
+        print(f"{kept[0][name]:.1f} {unit} after the first tenth, {growth_of_run:+.1f} at the end")
     if arguments.json:
         arguments.json.write_text(json.dumps({"default": cost, "growth": found}, indent=2) + "\n")
 

@@ -1,11 +1,12 @@
-"""What a wrapped callback costs at a site where it does nothing, over calling it directly: at most 3 µs.
+"""Measure the cost of a wrapped callback that does nothing, beyond a direct call: at most 3 µs.
 
-    python benchmarks/foreign.py [--json FILE]      where the other frameworks are: `make bench-peers` runs it
+    python benchmarks/foreign.py [--json FILE]
 
-Every site that comes again and again in a run is measured (those at its beginning and end are not), for a callback that has all
-methods: what the wrapper calls there is recorded, and called directly for comparison. Each figure is the least of many rounds, the two in
-turns, so that a busy machine counts for neither. The direct call passes its arguments as a list, which costs it about 0.2 µs; where a
-figure is negative, that is why.
+It needs the other frameworks: `make bench-peers` runs it. Every repeated site of a run is measured,
+for a callback with all methods. The calls of the wrapper at a site are recorded, and made directly
+for comparison. Both take turns, and each figure is the least of many rounds, so that other load
+affects neither. The direct call passes its arguments as a list, which takes about 0.2 µs, so a
+figure can be negative.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ with composer_stubs.installed():
 
     import hookline.compat.composer  # noqa: F401
 
-LIMIT = 3.0  # µs
-CALLS, ROUNDS = 1000, 40
+LIMIT_US = 3.0
+CALLS = 1000
+ROUNDS = 40
 SITES = [
     site
     for site in SITE_NAMES
@@ -48,12 +50,12 @@ SITES = [
 
 
 def idle(base: type, methods: Iterable[str]) -> Any:
-    """A callback that has each of these methods, and does nothing in any of them."""
+    """Return a callback with these methods, all of which do nothing."""
     return type("Idle", (base,), dict.fromkeys(methods, lambda self, *args, **kwargs: None))()
 
 
 class Algorithm(composer.Algorithm):
-    """Matches nothing; being asked is what is compared."""
+    """An algorithm that matches no event, so that only the cost of matching is compared."""
 
     def match(self, event, state):
         return False
@@ -62,35 +64,24 @@ class Algorithm(composer.Algorithm):
 
 
 def callbacks() -> Iterator[tuple[str, Any]]:
-    """Of each framework one for every method, and those of which the wrapper does something although they do nothing."""
-    yield (
-        "lightning",
-        idle(pl.Callback, [name for name in dir(pl.Callback) if name.startswith("on_")]),
-    )
-    yield (
-        "transformers",
-        idle(
-            transformers.TrainerCallback,
-            [name for name in dir(transformers.TrainerCallback) if name.startswith("on_")],
-        ),
-    )
+    """Yield a callback with all methods of each framework, and some that need extra work."""
+    bases = {
+        "lightning": pl.Callback,
+        "transformers": transformers.TrainerCallback,
+        "keras": keras.callbacks.Callback,
+    }
+    for name, base in bases.items():
+        yield name, idle(base, [method for method in dir(base) if method.startswith("on_")])
     yield "transformers: on_log", idle(transformers.TrainerCallback, ["on_log"])
-    yield (
-        "keras",
-        idle(
-            keras.callbacks.Callback,
-            [name for name in dir(keras.callbacks.Callback) if name.startswith("on_")],
-        ),
-    )
     yield "keras: on_epoch_end", idle(keras.callbacks.Callback, ["on_epoch_end"])
     yield "composer", idle(composer.Callback, [event.value for event in composer.Event])
     yield "composer: algorithm", Algorithm()
 
 
-def recorded(
+def record_calls(
     hook: Any, call: Callable[[], object]
 ) -> list[tuple[str, tuple[Any, ...], dict[str, Any]]]:
-    """What the wrapper calls of its callback at a site."""
+    """Return the calls that the wrapper makes to its callback at a site."""
     seen: list[Any] = []
 
     class Recorder:
@@ -111,7 +102,7 @@ def recorded(
 def direct(
     callback: Any, calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]]
 ) -> Callable[[], object]:
-    """The same calls without the wrapper."""
+    """Return a function that makes the same calls without the wrapper."""
     bound = [(getattr(callback, name), args, kwargs) for name, args, kwargs in calls]
 
     def call() -> None:
@@ -122,7 +113,7 @@ def direct(
 
 
 def least(functions: list[Callable[[], object]]) -> list[float]:
-    """The shortest time of one call of each, in µs."""
+    """Return the shortest time of a call of each function, in µs."""
     best = [float("inf")] * len(functions)
     for _ in range(ROUNDS):
         for index, function in enumerate(functions):
@@ -133,49 +124,61 @@ def least(functions: list[Callable[[], object]]) -> list[float]:
     return best
 
 
+def measure(callback: Any) -> dict[str, dict[str, float]]:
+    """Return the times of direct and wrapped calls by site."""
+    model = nn.Linear(4, 2)
+    data = [(torch.randn(8, 4), torch.randint(2, (8,)))]
+    with tempfile.TemporaryDirectory() as folder:
+        runner = BaseRunner(
+            model,
+            data,
+            hooks=[OptimizerHook(), EvalHook(save_best=False), callback],
+            max_epochs=1,
+            work_dir=folder,
+            optimizer=torch.optim.SGD(model.parameters(), 0.1),
+            loss_fn=nn.CrossEntropyLoss(),
+            val_loader=data,
+        )
+        runner.train()
+    runner.batch = data[0]
+    runner.outputs = {
+        "loss": torch.tensor(1.0),
+        "predictions": torch.zeros(8, 2),
+        "targets": data[0][1],
+    }
+    runner.checkpoint = {"state_dict": {}, "meta": {}}
+    hook = runner.hooks[-1]
+    rows = {}
+    for site in SITES:
+        method = hook.site_method(site)
+        if method is None:
+            continue
+
+        def call_wrapped(method: Any = method) -> None:
+            method(runner)
+
+        call_direct = direct(callback, record_calls(hook, call_wrapped))
+        alone, wrapped = least([call_direct, call_wrapped])
+        rows[site] = {"direct": alone, "wrapped": wrapped, "more": wrapped - alone}
+    return rows
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", type=Path, help="also write the results here")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     results: dict[str, dict[str, dict[str, float]]] = {}
-    model = nn.Linear(4, 2)
-    data = [(torch.randn(8, 4), torch.randint(2, (8,)))]
     above = []
     print(f"{'callback':<22} {'site':<24} {'direct':>8} {'wrapped':>8} {'more':>8}   µs")
     for name, callback in callbacks():
-        with tempfile.TemporaryDirectory() as folder:
-            parts = {
-                "optimizer": torch.optim.SGD(model.parameters(), 0.1),
-                "loss_fn": nn.CrossEntropyLoss(),
-                "val_loader": data,
-            }
-            hooks = [OptimizerHook(), EvalHook(save_best=False), callback]
-            runner = BaseRunner(model, data, hooks=hooks, max_epochs=1, work_dir=folder, **parts)
-            runner.train()
-        runner.batch, runner.outputs = (
-            data[0],
-            {"loss": torch.tensor(1.0), "predictions": torch.zeros(8, 2), "targets": data[0][1]},
-        )
-        runner.checkpoint = {"state_dict": {}, "meta": {}}
-        hook = runner.hooks[-1]
-        for site in SITES:
-            method = hook.site_method(site)
-            if method is None:
-                continue
-
-            def wrapped(method: Any = method, runner: Any = runner) -> None:
-                method(runner)
-
-            alone, ours = least([direct(callback, recorded(hook, wrapped)), wrapped])
-            above += [f"{name} at {site}"] if ours - alone > LIMIT else []
-            results.setdefault(name, {})[site] = {
-                "direct": alone,
-                "wrapped": ours,
-                "more": ours - alone,
-            }
-            print(f"{name:<22} {site:<24} {alone:>8.2f} {ours:>8.2f} {ours - alone:>8.2f}")
-    print(f"more than {LIMIT} µs over a direct call: {', '.join(above) or 'nowhere'}")
+        results[name] = measure(callback)
+        for site, row in results[name].items():
+            times = f"{row['direct']:>8.2f} {row['wrapped']:>8.2f} {row['more']:>8.2f}"
+            print(f"{name:<22} {site:<24} {times}")
+            if row["more"] > LIMIT_US:
+                above.append(f"{name} at {site}")
+    print(f"more than {LIMIT_US} µs over a direct call: {', '.join(above) or 'nowhere'}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
     return int(bool(above))

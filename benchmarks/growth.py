@@ -1,10 +1,11 @@
-"""Whether an iteration's cost stays the same: with more and more hooks, and over a long run.
+"""Measure whether the cost of an iteration grows with the number of hooks, or over a long run.
 
     python benchmarks/growth.py [--turns 60] [--long] [--json FILE]
 
-First the tiny MLP of `overhead.py` with 1, 10 and 100 hooks that have nothing to do in an iteration, and with as many that have an empty
-method there; they take turns. Then one long run with the default hooks (100 thousand iterations, or a million with `--long`), which
-stops at marks on its way to train a bare loop for comparison: the ratio is to be the same at each.
+First the tiny MLP of `overhead.py` takes turns with 1, 10 and 100 hooks that have nothing to do in
+an iteration, and with as many that have an empty method there. Then one long run with the default
+hooks (100 thousand iterations, or a million with `--long`) pauses at marks to train a bare loop for
+comparison: the ratio should be the same at each mark.
 """
 
 from __future__ import annotations
@@ -31,18 +32,19 @@ from benchmarks.turns import TurnLoader, parts, ratio, take_turns
 
 COUNTS = (1, 10, 100)
 MARKS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
-WINDOW, PIECE = 2000, 100  # iterations before each mark that are measured, in pieces
+WINDOW = 2000  # iterations before each mark that are measured
+PIECE = 100  # iterations of one measurement
 
 
 class Idle(BaseHook):
-    """Nothing to do in an iteration."""
+    """A hook with nothing to do in an iteration."""
 
     def before_run(self, runner: Any) -> None:
         pass
 
 
 class Empty(BaseHook):
-    """A method that is called in each iteration, and does nothing."""
+    """A hook with a method that is called in each iteration and does nothing."""
 
     def after_train_iter(self, runner: Any) -> None:
         pass
@@ -63,7 +65,7 @@ def with_hooks(loader: TurnLoader, *, kind: type[BaseHook], count: int) -> None:
 
 
 def over_hooks(turns: int) -> dict[str, dict[str, float]]:
-    """Microseconds per iteration, and the ratio to the default hooks alone."""
+    """Return the microseconds per iteration, and the ratio to the default hooks alone."""
     contenders: dict[str, Callable[[TurnLoader], None]] = {
         "default hooks": partial(with_hooks, kind=Idle, count=0)
     }
@@ -88,7 +90,7 @@ class Batches:
 
 
 class AtMarks(BaseHook):
-    """Before each mark measures pieces of the run, and after each piece as many iterations of a bare loop."""
+    """Times pieces of the run before each mark, and after each piece a bare loop as long."""
 
     priority = "LOWEST"
 
@@ -135,7 +137,7 @@ def bare_loop() -> Callable[[int], None]:
 
 
 def over_iterations(last: int) -> dict[str, dict[str, float]]:
-    """At each mark: microseconds per iteration, and the ratio to a bare loop at the same time."""
+    """Return, by mark, the microseconds per iteration and the ratio to a bare loop."""
     model, optimizer, loss_fn = small()
     at_marks = AtMarks()
     with tempfile.TemporaryDirectory() as folder:
@@ -169,9 +171,8 @@ def main() -> None:
                 f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}"
             )
     marks = [row["ratio"] for row in results["iterations"].values()]
-    print(
-        f"last mark / first: {marks[-1] / marks[0]:.3f}; median over marks {statistics.median(marks):.3f}"
-    )
+    median = statistics.median(marks)
+    print(f"last mark / first: {marks[-1] / marks[0]:.3f}; median over marks {median:.3f}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -1,8 +1,9 @@
-"""What importing costs: CPU time and memory of `import hookline`, and of all that a run needs, against `import torch`.
+"""Measure the CPU time and memory of importing Hookline, against `import torch`.
 
     python benchmarks/importing.py [--rounds 9] [--json FILE]
 
-Each import happens in a fresh process; the contenders take turns in random order. Other frameworks are measured where they are installed.
+Each import has a new process, and the contenders take turns in random order. Other frameworks are
+measured if they are installed.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ print(time.process_time() - before, resource.getrusage(resource.RUSAGE_SELF).ru_
 """
 
 
-def once(statement: str) -> tuple[float, float]:
-    """CPU seconds, and the most memory in MB that the process ever had."""
+def run_import(statement: str) -> tuple[float, float]:
+    """Return the CPU seconds and the peak memory in MB of an import."""
     environment = {
         **os.environ,
         "KERAS_BACKEND": "torch",
@@ -54,7 +55,7 @@ def once(statement: str) -> tuple[float, float]:
 
 
 def measure(rounds: int) -> dict[str, dict[str, float]]:
-    """Medians, and the ratio of medians to torch's own, with the quartiles of the ratios round by round."""
+    """Return medians, their ratios to those of torch, and quartiles of the ratios by round."""
     peers = [
         statement
         for package, statement in PEERS.items()
@@ -65,20 +66,19 @@ def measure(rounds: int) -> dict[str, dict[str, float]]:
     memory: dict[str, list[float]] = {statement: [] for statement in statements}
     for turn in range(rounds + 1):
         for statement in random.sample(statements, len(statements)):
-            seconds, megabytes = once(statement)
+            seconds, megabytes = run_import(statement)
             if turn:  # the first round fills the disk's cache
                 times[statement].append(seconds)
                 memory[statement].append(megabytes)
-    base_time, base_memory = statistics.median(times[BASE]), statistics.median(memory[BASE])
+    base_time = statistics.median(times[BASE])
+    base_memory = statistics.median(memory[BASE])
     rows = {}
     for statement in statements:
         low, _, high = statistics.quantiles(
             [one / base for one, base in zip(times[statement], times[BASE], strict=True)], n=4
         )
-        seconds, megabytes = (
-            statistics.median(times[statement]),
-            statistics.median(memory[statement]),
-        )
+        seconds = statistics.median(times[statement])
+        megabytes = statistics.median(memory[statement])
         rows[statement] = {
             "seconds": seconds,
             "ratio": seconds / base_time,
@@ -98,9 +98,8 @@ def main() -> None:
     print(f"{'':44}{'CPU s':>8}{'ratio':>8}   quartiles{'MB':>10}{'ratio':>8}")
     for name, row in results.items():
         spread = f"{row['low']:.3f}–{row['high']:.3f}"
-        print(
-            f"{name:44}{row['seconds']:8.2f}{row['ratio']:8.3f}   {spread}{row['mb']:8.0f}{row['mb_ratio']:8.3f}"
-        )
+        time_cells = f"{row['seconds']:8.2f}{row['ratio']:8.3f}   {spread}"
+        print(f"{name:44}{time_cells}{row['mb']:8.0f}{row['mb_ratio']:8.3f}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -1,10 +1,12 @@
-"""Compare our loader with torch's DataLoader: tensors and Python items, in the process and with two workers.
+"""Compare our loader with torch's DataLoader, without workers and with two.
 
     python benchmarks/loading.py [--rounds 21] [--json FILE]
 
-In each round both loaders read a shuffled epoch, in random order, and the ratio of their times is taken. *list* items are a number and a
-label from a list, the cheapest that Python has; *made* items are a tensor that is made from a list of 32 numbers, and a label. The datasets
-draw no random numbers, except the last one, which draws three for each sample. Times are CPU times of the process, and of its workers too.
+In each round both loaders read a shuffled epoch, in random order, and the ratio of their times is
+taken. *list* items are a number and a label from a list, the cheapest items in Python; *made* items
+are a tensor made from a list of 32 numbers, and a label. The data sets draw no random numbers,
+except the last one, which draws three per sample. Times are CPU times of the process and its
+workers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What clipping, accumulation and a cosine schedule cost as hooks: Hookline against the same loop written by hand, in one run.
+"""Measure clipping, accumulation and a cosine schedule as hooks, against the same loop by hand.
 
     python benchmarks/optimization.py [--blocks 400] [--block 40] [--json FILE]
 
-A tiny MLP (32-64-10), batch 32, one thread, as in overhead.py: the contenders take turns of a few milliseconds, and each turn's
-CPU time is divided by that of the loop by hand with the same features in the same round.
+A tiny MLP (32-64-10), batch 32, one thread, as in overhead.py. The contenders take turns of a few
+milliseconds, and the CPU time of each turn is divided by that of the loop by hand with the same
+features in the same round.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from hookline.hooks.builder import DEFAULT_HOOKS
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks.turns import TurnLoader, parts, ratio, take_turns
 
-GROUP, MAX_NORM, MIN_LR = 4, 1.0, 0.0001
+GROUP = 4  # iterations in an optimizer step
+MAX_NORM = 1.0
+MIN_LR = 0.0001
 CLIP = {"max_norm": MAX_NORM}
 
 
@@ -54,11 +57,9 @@ def by_hand(loader: TurnLoader, *, clip: bool, accumulate: bool, cosine: bool) -
 
 def hookline(loader: TurnLoader, *, clip: bool, accumulate: bool, cosine: bool) -> None:
     model, optimizer, loss_fn = parts()
-    owner = (
-        {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": GROUP}
-        if accumulate
-        else {"type": "OptimizerHook"}
-    )
+    owner: dict[str, object] = {"type": "OptimizerHook"}
+    if accumulate:
+        owner = {"type": "GradientCumulativeOptimizerHook", "cumulative_iters": GROUP}
     hooks = [{**owner, "grad_clip": CLIP if clip else None}]
     if cosine:
         hooks.append({"type": "CosineAnnealingLrUpdaterHook", "min_lr": MIN_LR, "by_epoch": False})
@@ -86,7 +87,7 @@ FEATURES = {
 
 
 def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
-    """Microseconds per iteration of both, and their ratio."""
+    """Return the microseconds per iteration of both, and their ratio."""
     ways: dict[str, Callable[..., None]] = {"hand": by_hand, "hookline": hookline}
     contenders = {
         f"{way} {name}": partial(ways[way], **FEATURES[name]) for name in FEATURES for way in ways
@@ -110,14 +111,12 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
     results = measure(arguments.blocks, arguments.block)
-    print(
-        f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.blocks} turns"
-    )
+    setup = f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}"
+    print(f"{setup}; medians of {arguments.blocks} turns")
     print(f"{'':14}{'by hand µs':>12}{'hookline µs':>13}{'ratio':>8}   quartiles")
     for name, row in results.items():
-        print(
-            f"{name:14}{row['hand_us']:12.1f}{row['us']:13.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}"
-        )
+        times = f"{row['hand_us']:12.1f}{row['us']:13.1f}"
+        print(f"{name:14}{times}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -2,10 +2,11 @@
 
     python benchmarks/order.py [--turns 15] [--json FILE]
 
-For 10**6, 10**8 and 10**10 samples: the first batch of an epoch, a batch in the middle of an epoch after a resume, and a batch on average
-over an epoch. All three are CPU times of one thread and of the sampler alone; no data are read. The average of `randperm` is its slices
-and its share of drawing the order. Memory is the growth of a new process in the middle of an epoch. A drawn order that would not fit in
-the memory is left out.
+For 10**6, 10**8 and 10**10 samples: the first batch of an epoch, a batch in the middle of an epoch
+after a resume, and a batch on average over an epoch. All three are CPU times of one thread and of
+the sampler alone; no data are read. The average of `randperm` includes its share of drawing the
+order. Memory is the growth of a new process in the middle of an epoch. A drawn order that would not
+fit in memory is left out.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from hookline.data.sampler import EpochSampler
 LENGTHS = (10**6, 10**8, 10**10)
 METHODS = ("randperm", "feistel")
 BATCH_SIZE = 32
-BATCHES = 20_000  # of an epoch's middle, or all of a short epoch
-MAX_DRAWN = 0.5  # of the free memory
+BATCHES = 20_000  # from the middle of an epoch, or all of a short epoch
+MAX_DRAWN_SHARE = 0.5  # of the free memory
 
 
 def main() -> None:
@@ -62,7 +63,7 @@ def measure(length: int, turns: int) -> dict[str, dict[str, Any]]:
     times: dict[str, list[dict[str, float]]] = {}
     for method in METHODS:
         needed = 8 * length if method == "randperm" else 0
-        if needed > MAX_DRAWN * psutil.virtual_memory().available:
+        if needed > MAX_DRAWN_SHARE * psutil.virtual_memory().available:
             rows[method] = {"left_out": f"needs {needed / 1e9:.0f} GB of memory"}
         else:
             times[method] = []

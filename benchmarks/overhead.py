@@ -1,10 +1,11 @@
-"""What an iteration costs beyond the model: Hookline against the same loop written by hand, in one run.
+"""Measure the overhead of an iteration: Hookline against the same loop written by hand.
 
     python benchmarks/overhead.py [--blocks 1000] [--block 50] [--json FILE]
 
-A tiny MLP (32-64-10), batch 32, one thread: small enough that every microsecond of framework shows. All contenders train at the
-same time, each in a thread of its own, and take turns of about 25 milliseconds, one at a time and in random order: what
-disturbs one disturbs all. A turn's CPU time is divided by the bare loop's of the same round.
+A tiny MLP (32-64-10), batch 32, one thread: small enough that every microsecond shows. All
+contenders train at the same time, each in one thread, and take turns of about 25 milliseconds in
+random order, so that a disturbance affects all of them. The CPU time of a turn is divided by that
+of the bare loop in the same round.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ CONTENDERS: dict[str, Callable[[TurnLoader], None]] = {
 
 
 def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
-    """Microseconds per iteration and the ratio to the bare loop."""
+    """Return the microseconds per iteration and the ratio to the bare loop."""
     times = take_turns(CONTENDERS, blocks, block)
     return {name: ratio(values, times["bare loop"]) for name, values in times.items()}
 
@@ -87,9 +88,8 @@ def main() -> None:
     torch.set_num_threads(1)
     logging.getLogger("hookline").addHandler(logging.NullHandler())
     results = measure(arguments.blocks, arguments.block)
-    print(
-        f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}; medians of {arguments.blocks} turns"
-    )
+    setup = f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}"
+    print(f"{setup}; medians of {arguments.blocks} turns")
     print(f"{'':28}{'µs/iter':>9}{'ratio':>8}   quartiles")
     for name, row in results.items():
         print(f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")

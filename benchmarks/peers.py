@@ -1,11 +1,14 @@
-"""What an iteration costs beyond the model: Hookline and its peers, each against the same work written by hand, in one run.
+"""Measure the overhead of an iteration: Hookline and its peers against the same work by hand.
 
-    python benchmarks/peers.py [--epochs 15] [--only mlp-minimal …] [--contenders Hookline …] [--json FILE]
+    python benchmarks/peers.py [--epochs 15] [--only mlp-minimal …] [--contenders Hookline …]
+        [--json FILE]
 
-Two problems, small enough that a framework shows: a tiny MLP (32-64-10, batch 32) and a small CNN (3×32×32, batch 64), one thread.
-*Minimal* is training alone, against the bare loop; *typical* has logging every 50 iterations, a cosine schedule by iteration,
-clipping, an average of the weights, and after each epoch a validation and a checkpoint, against the same written by hand. Peers that
-are not installed are left out; `make bench-peers` installs them. How turns are taken is told in `rounds.py`.
+Two problems, small enough to show the cost of a framework: a tiny MLP (32-64-10, batch 32) and a
+small CNN (3×32×32, batch 64), one thread. *Minimal* is training alone, against the bare loop;
+*typical* has logging every 50 iterations, a cosine schedule by iteration, clipping, an average of
+the weights, and after each epoch a validation and a checkpoint, against the same written by hand.
+Peers that are not installed are left out; `make bench-peers` installs them. `rounds.py` describes
+how the contenders take turns.
 """
 
 from __future__ import annotations
@@ -29,9 +32,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import torch
 from torch import nn
 
-from benchmarks.rounds import Contender, Outcome, Problem, compared, compete
+from benchmarks.rounds import Contender, Outcome, Problem, compare, compete, describe_error
 
-# The module with a contender's two set-ups, what must be there for it, and the distribution whose version is told.
+# The module with a contender's two set-ups, the package it needs, and the distribution of that.
 CONTENDERS = {
     "by hand": ("hand", "torch", "torch"),
     "Hookline": ("ours", "hookline", "hookline"),
@@ -75,8 +78,8 @@ SETUPS = ("minimal", "typical")
 
 
 def load(names: list[str], setup: str) -> tuple[dict[str, Contender], dict[str, str]]:
-    """The contenders that can be had here, and why the others cannot."""
-    here: dict[str, Contender] = {}
+    """Return the available contenders, and the reasons why the others are not."""
+    available: dict[str, Contender] = {}
     missing: dict[str, str] = {}
     for name in names:
         module, package, _ = CONTENDERS[name]
@@ -85,32 +88,32 @@ def load(names: list[str], setup: str) -> tuple[dict[str, Contender], dict[str, 
             continue
         try:
             found = importlib.import_module(f"benchmarks.contenders.{module}")
-        except Exception as error:  # it may well be installed and not go with this torch
-            missing[name] = (
-                f"cannot be imported: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-            )
+        except Exception as error:  # an installed framework may not support this torch
+            missing[name] = f"cannot be imported: {describe_error(error)}"
             continue
-        here[name] = found.bare if (name, setup) == (HAND, "minimal") else getattr(found, setup)
-    if setup == "typical" and "Hookline" in here:
+        is_bare = name == HAND and setup == "minimal"
+        available[name] = found.bare if is_bare else getattr(found, setup)
+    if setup == "typical" and "Hookline" in available:
         from benchmarks.contenders import ours
 
-        here[IDLE] = ours.with_idle_hooks
-    return here, missing
+        available[IDLE] = ours.with_idle_hooks
+    return available, missing
 
 
 def measure(problem: Problem, setup: str, names: list[str], epochs: int) -> dict[str, Any]:
-    """The row of each contender, and why there is none for others."""
+    """Return a row for each contender, and the reasons why others have none."""
     contenders, missing = load(names, setup)
     outcomes = compete(contenders, problem, epochs)
     base = outcomes[HAND]
-    rows, left_out = {}, dict(missing)
+    rows = {}
+    left_out = dict(missing)
     for name, outcome in outcomes.items():
         if outcome.error is not None or len(outcome.epochs) < 2:
             left_out[name] = outcome.error or "too few epochs"
         else:
             epochs = [round(value, 1) for value in outcome.epochs]
             rows[name] = {
-                **compared(outcome, base),
+                **compare(outcome, base),
                 "background_us": outcome.background,
                 "epochs_us": epochs,
             }
@@ -120,7 +123,7 @@ def measure(problem: Problem, setup: str, names: list[str], epochs: int) -> dict
 
 
 def idle_ratio(with_idle: Outcome, without: Outcome) -> dict[str, float]:
-    row = compared(with_idle, without)
+    row = compare(with_idle, without)
     return {key: row[key] for key in ("ratio", "low", "high")}
 
 
@@ -135,15 +138,13 @@ def versions() -> dict[str, str]:
 
 
 def show(result: dict[str, Any]) -> None:
-    print(
-        f"\n{result['problem']}, {result['setup']}\n{'':28}{'µs/iter':>9}{'ratio':>8}   quartiles      in other threads"
-    )
+    print(f"\n{result['problem']}, {result['setup']}")
+    print(f"{'':28}{'µs/iter':>9}{'ratio':>8}   quartiles      in other threads")
     for name, row in sorted(result["rows"].items(), key=lambda item: item[1]["ratio"]):
-        print(
-            f"{name:28}{row['us']:9.1f}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}{row['background_us']:12.1f} µs"
-        )
-    for name, why in result["left_out"].items():
-        print(f"{name:28} left out: {why}")
+        ratios = f"{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}"
+        print(f"{name:28}{row['us']:9.1f}{ratios}{row['background_us']:12.1f} µs")
+    for name, reason in result["left_out"].items():
+        print(f"{name:28} left out: {reason}")
 
 
 def main() -> None:
@@ -169,7 +170,7 @@ def main() -> None:
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # some frameworks leave threads behind that would keep the process
+    os._exit(0)  # some frameworks leave threads that would keep the process alive
 
 
 if __name__ == "__main__":

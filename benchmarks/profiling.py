@@ -1,10 +1,11 @@
-"""What measuring costs: the sampled timing of hooks, and all the hooks that measure, each against the same run without.
+"""Measure the cost of profiling: sampled hook costs, and all measuring hooks, against none.
 
     python benchmarks/profiling.py [--blocks 150] [--json FILE]
 
-The first on a tiny MLP (32-64-10, batch 32), where every microsecond shows; the second on a small CNN (3x32x32, batch 64).
-Timing every iteration is there because it shows more clearly what timing one costs: sampling does it in one of 31. One thread.
-The contenders take turns of a few milliseconds each, see turns.py.
+The first on a tiny MLP (32-64-10, batch 32), where every microsecond shows; the second on a small
+CNN (3x32x32, batch 64). Every iteration is timed too, which shows the cost of timing one more
+clearly: sampling times one of 31. One thread. The contenders take turns of a few milliseconds, see
+turns.py.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ MEASURING = (
     "SystemMonitorHook",
     "ThroughputHook",
 )
-BLOCK = 62  # twice the distance of two timed iterations, so that each turn has its share of them
+BLOCK = 62  # twice the distance of two timed iterations, so that each turn has two of them
 
 
-class Nobody:
-    """A watcher for whom every iteration is timed, and that does nothing about it."""
+class IdleObserver:
+    """An observer that does nothing; with it, every iteration is timed."""
 
-    def between(self, runner: Any) -> None:
+    def before_iteration(self, runner: Any) -> None:
         pass
 
     def begin(self, kind: str, name: str) -> None:
@@ -68,9 +69,10 @@ def train(
             **options,
         )
         if timing == "all":
-            runner.sites.costs.add_observer(Nobody())
+            runner.sites.costs.add_observer(IdleObserver())
         if timing == "none":
-            runner.sites.costs.begin_training = lambda runner: None  # type: ignore[method-assign]  # no iteration is ever due
+            costs: Any = runner.sites.costs
+            costs.begin_training = lambda runner: None  # no iteration is ever due
         runner.train()
 
 
@@ -119,9 +121,8 @@ def main() -> None:
         "tiny MLP, every iteration timed": (tiny("none"), tiny("all"), BLOCK),
         "small CNN, all measuring hooks": (small_cnn(()), small_cnn(MEASURING), 10),
     }
-    print(
-        f"one thread, torch {torch.__version__}; medians of {arguments.blocks} turns\n{'':32}{'µs/iter':>9}{'ratio':>8}   quartiles"
-    )
+    print(f"one thread, torch {torch.__version__}; medians of {arguments.blocks} turns")
+    print(f"{'':32}{'µs/iter':>9}{'ratio':>8}   quartiles")
     results = {}
     for name, (without, with_it, block) in pairs.items():
         times = take_turns({"without": without, "with": with_it}, arguments.blocks, block)

@@ -1,7 +1,7 @@
-"""Write docs/benchmarks.md and docs/images/benchmarks.png from the results in benchmarks/results, and check the claims.
+"""Write docs/benchmarks.md and its picture from benchmarks/results, and check the claims.
 
     python benchmarks/report.py
-    python benchmarks/report.py --check      write nothing; also fail if the committed page is out of date
+    python benchmarks/report.py --check      write nothing, and fail if the page is out of date
 
 Exit code 1 if a claim of benchmarks/claims.py does not hold.
 """
@@ -151,9 +151,11 @@ def setups(found: dict[str, Any], names: tuple[str, ...], title: str, text: str)
         rows.append([_bold(name), *ratios, _background(results, name)])
     head = ["ratio to the loop by hand", *(_title(key) for key in keys), "other threads"]
     hand = [results[key]["rows"][BY_HAND]["us"] for key in keys]
-    notes = sorted(
-        {f"{name} ({why})" for key in keys for name, why in results[key]["left_out"].items()}
-    )
+    left_out = set()
+    for key in keys:
+        for name, reason in results[key]["left_out"].items():
+            left_out.add(f"{name} ({reason})")
+    notes = sorted(left_out)
     below = [
         f"The loop by hand takes {', '.join(f'{us:.0f}' for us in hand)} µs.",
         _with_all_threads(results),
@@ -245,8 +247,8 @@ def idle(found: dict[str, Any]) -> str:
             if name != "bare loop"
         ]
     text = (
-        "Ten more hooks that have nothing to do in an iteration, against the same run without them; "
-        "and the default hooks alone.\n"
+        "Ten more hooks that have nothing to do in an iteration, against the same run without "
+        "them; and the default hooks alone.\n"
     )
     return f"## Idle hooks, default hooks\n\n{text}\n{table(['', 'ratio'], rows)}" if rows else ""
 
@@ -318,7 +320,8 @@ def ema(found: dict[str, Any]) -> str:
         for name in next(iter(results.values()))
     ]
     head = ["", *(f"{int(size) / 1e6:g} M parameters" for size in results)]
-    return f"## Average of the weights\n\nOne update of 200 tensors, and the ratio to the bare operation.\n\n{table(head, rows)}"
+    text = "One update of 200 tensors, and the ratio to the bare operation.\n"
+    return f"## Average of the weights\n\n{text}\n{table(head, rows)}"
 
 
 def importing(found: dict[str, Any]) -> str:
@@ -337,11 +340,10 @@ def importing(found: dict[str, Any]) -> str:
         "`import hookline` imports nothing else, not even torch; "
         "the parts of a run are imported when they are first used.\n"
     )
-    return (
-        f"## Importing\n\n{text}\n{table(['', 'CPU time', 'ratio to torch', 'memory', 'ratio'], rows)}"
-        if rows
-        else ""
-    )
+    if not rows:
+        return ""
+    head = ["", "CPU time", "ratio to torch", "memory", "ratio"]
+    return f"## Importing\n\n{text}\n{table(head, rows)}"
 
 
 def growth(found: dict[str, Any]) -> str:
@@ -375,14 +377,14 @@ def pictures(found: dict[str, Any]) -> str:
         return ""
     rows = []
     for name, row in found["pictures"]["results"].items():
-        cells = [
-            f"{row[kind]:.2f} s, {row[f'{kind}_ratio']:.3f} ({row[f'{kind}_low']:.3f}–{row[f'{kind}_high']:.3f})"
-            for kind in ("clock", "cpu")
-        ]
+        cells = []
+        for kind in ("clock", "cpu"):
+            ratios = {key: row[f"{kind}_{key}"] for key in ("ratio", "low", "high")}
+            cells.append(f"{row[kind]:.2f} s, {spread(ratios, 3)}")
         rows.append([name, *cells])
     text = (
-        "The whole demo, from the first import to the last picture, against the demo without pictures. "
-        "captum, which CAMHook and SaliencyHook need, takes half a second to import.\n"
+        "The whole demo, from the first import to the last picture, against the demo without "
+        "pictures. captum, which CAMHook and SaliencyHook need, takes half a second to import.\n"
     )
     return f"## Pictures\n\n{text}\n{table(['', 'time', 'CPU time'], rows)}"
 
@@ -395,10 +397,12 @@ def ddp(found: dict[str, Any]) -> str:
         for name, row in found["ddp"]["results"].items()
     ]
     text = (
-        "The wall-clock time of a step of the tiny MLP in two gloo processes on one machine, against DDP "
-        "written by hand in the same two. *step* is OptimizerHook alone, which does the work of the loop by hand.\n"
+        "The wall-clock time of a step of the tiny MLP in two gloo processes on one machine, "
+        "against DDP written by hand in the same two. *step* is OptimizerHook alone, which does "
+        "the work of the loop by hand.\n"
     )
-    return f"## Two processes\n\n{text}\n{table(['', 'per iteration', 'ratio to the loop by hand'], rows)}"
+    head = ["", "per iteration", "ratio to the loop by hand"]
+    return f"## Two processes\n\n{text}\n{table(head, rows)}"
 
 
 def order(found: dict[str, Any]) -> str:
@@ -414,8 +418,8 @@ def order(found: dict[str, Any]) -> str:
             cells = [f"{row['first_ms']:,.1f} ms", f"{row['resume_ms']:,.1f} ms"]
             rows.append([title, *cells, f"{row['batch_us']:.2f} µs", f"{row['mb']:,.0f} MB"])
     text = (
-        "The order of an epoch alone, without data, in batches of 32: CPU time of the first batch, of "
-        "the first one after a resume in the middle, and of a batch on average; and memory.\n"
+        "The order of an epoch alone, without data, in batches of 32: CPU time of the first batch, "
+        "of the first one after a resume in the middle, and of a batch on average; and memory.\n"
     )
     head = ["samples, method", "first batch", "resume", "a batch", "memory"]
     return f"## Order of the data\n\n{text}\n{table(head, rows)}"
@@ -437,7 +441,8 @@ def foreign(found: dict[str, Any]) -> str:
         "The cost of a wrapped callback of another framework at a site where it does nothing, "
         "beyond a direct call.\n"
     )
-    return f"## Callbacks of other frameworks\n\n{text}\n{table(['callback', 'sites', 'most', 'at'], rows)}"
+    head = ["callback", "sites", "most", "at"]
+    return f"## Callbacks of other frameworks\n\n{text}\n{table(head, rows)}"
 
 
 def conditions(found: dict[str, Any]) -> str:
@@ -466,7 +471,8 @@ def conditions(found: dict[str, Any]) -> str:
         f"{'; '.join(sorted(machines))}. "
         "Load is the number of processes that wanted a core, before and after.\n"
     )
-    return f"## When and where\n\n{text}\n{table(['results', 'date', 'versions', 'load', 'command'], rows)}"
+    head = ["results", "date", "versions", "load", "command"]
+    return f"## When and where\n\n{text}\n{table(head, rows)}"
 
 
 def picture(found: dict[str, Any], path: Path) -> None:
@@ -482,35 +488,30 @@ def picture(found: dict[str, Any], path: Path) -> None:
         1, max(1, len(keys)), figsize=(3.6 * max(1, len(keys)), 4.2), squeeze=False
     )
     for axis, key in zip(axes[0], keys, strict=False):
-        ordered = sorted(
-            results[key]["rows"].items(), key=lambda item: item[1]["ratio"], reverse=True
-        )
-        rows = [(name, row) for name, row in ordered if name != IDLE]
-        errors = [
-            [max(0.0, r["ratio"] - r["low"]) for _, r in rows],
-            [max(0.0, r["high"] - r["ratio"]) for _, r in rows],
-        ]
-        colors = ["#3949ab" if name == "Hookline" else "#9e9e9e" for name, _ in rows]
-        axis.barh(
-            [name for name, _ in rows], [row["ratio"] for _, row in rows], xerr=errors, color=colors
-        )
-        axis.axvline(1.0, color="black", linewidth=0.8)
-        for place, (_, row) in enumerate(rows):
-            axis.text(
-                max(row["high"], row["ratio"]),
-                place,
-                f" {row['ratio']:.2f}",
-                va="center",
-                fontsize=8,
-            )
-        axis.set_xlim(0, 1.22 * max(max(row["high"], row["ratio"]) for _, row in rows))
+        rows = {name: row for name, row in results[key]["rows"].items() if name != IDLE}
+        _draw_bars(axis, rows)
         axis.set_title(_title(key), fontsize=10)
-        axis.tick_params(labelsize=8)
     figure.suptitle("CPU time of an iteration, relative to the loop by hand", fontsize=11)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110, metadata={"Software": None})
     plt.close(figure)
+
+
+def _draw_bars(axis: Any, rows: dict[str, Any]) -> None:
+    """Draw the ratio of each contender with its quartiles, the largest at the bottom."""
+    names = sorted(rows, key=lambda name: rows[name]["ratio"], reverse=True)
+    ratios = [rows[name]["ratio"] for name in names]
+    below = [max(0.0, rows[name]["ratio"] - rows[name]["low"]) for name in names]
+    above = [max(0.0, rows[name]["high"] - rows[name]["ratio"]) for name in names]
+    colors = ["#3949ab" if name == "Hookline" else "#9e9e9e" for name in names]
+    axis.barh(names, ratios, xerr=[below, above], color=colors)
+    axis.axvline(1.0, color="black", linewidth=0.8)
+    ends = [max(rows[name]["high"], rows[name]["ratio"]) for name in names]
+    for index, (end, ratio) in enumerate(zip(ends, ratios, strict=True)):
+        axis.text(end, index, f" {ratio:.2f}", va="center", fontsize=8)
+    axis.set_xlim(0, 1.22 * max(ends))
+    axis.tick_params(labelsize=8)
 
 
 SECTIONS = (

@@ -1,7 +1,8 @@
-"""Whole frameworks that take turns: each trains epochs of its own in a thread, a few iterations at a time.
+"""Whole frameworks that take turns: each trains in one thread, a few iterations at a time.
 
-A turn is about 25 milliseconds, so that what disturbs one disturbs all; an epoch's cost is the sum of its turns, and holds what a framework
-does at the end of an epoch. CPU time of the training thread is taken, and apart from it that of threads which a contender starts.
+A turn is about 25 milliseconds, so that a disturbance affects all of them. The cost of an epoch is
+the sum of its turns, with the work that a framework does at the end of an epoch. The times are CPU
+times of the training thread; those of other threads that a contender starts are counted apart.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -23,7 +25,17 @@ WARM_UP = 2  # epochs that do not count
 
 @dataclass
 class Problem:
-    """What is trained: data of a shape, an epoch's length, and how many iterations a turn has."""
+    """A model and its data.
+
+    Args:
+        name: A description.
+        model: Makes the model.
+        shape: The shape of a sample.
+        batch_size: The number of samples in a batch.
+        epoch: The number of iterations in an epoch.
+        turn: The number of iterations in a turn.
+        validation: The number of batches of a validation.
+    """
 
     name: str
     model: Callable[[], torch.nn.Module]
@@ -31,7 +43,7 @@ class Problem:
     batch_size: int
     epoch: int
     turn: int
-    validation: int = 10  # batches
+    validation: int = 10
 
     def batches(self, count: int, seed: int = 0) -> list[tuple[torch.Tensor, torch.Tensor]]:
         generator = torch.Generator().manual_seed(seed)
@@ -47,22 +59,30 @@ class Problem:
 
 @dataclass
 class Outcome:
-    """What the rounds showed of one contender: microseconds per iteration, epoch by epoch."""
+    """The times of one contender, in microseconds per iteration.
+
+    Args:
+        epochs: The time of each epoch.
+        typical: The time of an epoch made of the median of each turn over all epochs, so that one
+            slow turn does not change it.
+        background: The time of threads that it started.
+        error: The reason why it is left out.
+    """
 
     epochs: list[float] = field(default_factory=list)
-    typical: float = 0.0  # an epoch made of typical turns: of each of its turns the median over all epochs, which one bad turn does not move
-    background: float = 0.0  # microseconds per iteration of threads that it started
+    typical: float = 0.0
+    background: float = 0.0
     error: str | None = None
 
 
 class Rounds:
-    """Gives the floor to one contender at a time, in random order."""
+    """Lets one contender run at a time, in random order."""
 
     def __init__(self, names: list[str], problem: Problem, epochs: int) -> None:
-        self.problem, self.names = problem, list(names)
-        self.epochs = (
-            epochs + WARM_UP + 1
-        )  # half an epoch before the first turn, and half after the last
+        self.problem = problem
+        self.names = list(names)
+        # Half an epoch before the first turn, and half after the last.
+        self.epochs = epochs + WARM_UP + 1
         self.turns = (epochs + WARM_UP) * (problem.epoch // problem.turn)
         self.seconds: dict[str, list[float]] = {name: [] for name in names}
         self.background = dict.fromkeys(names, 0.0)
@@ -79,7 +99,7 @@ class Rounds:
         self._next()
 
     def ready(self, name: str) -> None:
-        """A contender has come to its first turn, and waits for it."""
+        """Wait for the first turn of a contender, which is set up."""
         self._ready.release()
         self._floor[name].acquire()
 
@@ -87,7 +107,7 @@ class Rounds:
         self._ready.acquire()
 
     def pass_on(self, name: str, seconds: float) -> None:
-        """A turn is over; returns when the next one begins, or when there is none left."""
+        """Record a turn; return when the next one begins, or when there is none left."""
         self.seconds[name].append(seconds)
         if len(self.seconds[name]) == self.turns:
             self.leave(name)
@@ -96,7 +116,7 @@ class Rounds:
         self._floor[name].acquire()
 
     def leave(self, name: str, *, failed: bool = False) -> None:
-        """A contender has had all its turns, or has failed."""
+        """Remove a contender that has had all its turns, or has failed."""
         if name in self._playing:
             self._playing.discard(name)
             if failed and len(self.seconds[name]) == 0:
@@ -118,7 +138,7 @@ class Rounds:
 
 
 class ReadyLoader(DataLoader):
-    """Ready made batches, for frameworks that want a DataLoader."""
+    """A DataLoader with prepared batches."""
 
     def __init__(self, problem: Problem) -> None:
         samples = problem.validation * problem.batch_size
@@ -133,7 +153,7 @@ class ReadyLoader(DataLoader):
 
 
 class TurnLoader(DataLoader):
-    """The training data of one contender; some frameworks want a DataLoader, so it is one, but its batches are ready made."""
+    """The training data of one contender: a DataLoader with prepared batches."""
 
     def __init__(self, rounds: Rounds, name: str) -> None:
         problem = rounds.problem
@@ -149,8 +169,12 @@ class TurnLoader(DataLoader):
         return self._rounds.problem.epoch
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:  # type: ignore[override]
-        rounds, batches, clock = self._rounds, self._batches, time.thread_time
-        epoch, turn, count = rounds.problem.epoch, rounds.problem.turn, len(self._batches)
+        rounds = self._rounds
+        batches = self._batches
+        clock = time.thread_time
+        epoch = rounds.problem.epoch
+        turn = rounds.problem.turn
+        count = len(batches)
         middle = turn // 2  # so that the end of an epoch lies in the middle of a turn
         for index in range(epoch):
             if index % turn == middle and len(rounds.seconds[self._name]) < rounds.turns:
@@ -166,7 +190,7 @@ Contender = Callable[[TurnLoader, Problem, int], None]
 
 
 def compete(contenders: dict[str, Contender], problem: Problem, epochs: int) -> dict[str, Outcome]:
-    """Let all train the same problem; who fails is left out, with the reason."""
+    """Let all contenders train the same problem; the outcome of a failed one has the error."""
     rounds = Rounds(list(contenders), problem, epochs)
     outcomes = {name: Outcome() for name in contenders}
     with background_time(rounds.background):
@@ -184,20 +208,25 @@ def compete(contenders: dict[str, Contender], problem: Problem, epochs: int) -> 
         rounds.begin()
         for thread in threads:
             thread.join()
-    per_epoch = problem.epoch // problem.turn
     for name, outcome in outcomes.items():
-        turns = rounds.seconds[name]
-        whole = [
-            turns[at : at + per_epoch] for at in range(0, len(turns) - per_epoch + 1, per_epoch)
-        ][WARM_UP:]
-        outcome.epochs = [sum(epoch) / problem.epoch * 1e6 for epoch in whole]
-        outcome.typical = (
-            sum(map(statistics.median, zip(*whole, strict=True))) / problem.epoch * 1e6
-            if whole
-            else 0.0
-        )
-        outcome.background = rounds.background[name] / (rounds.epochs * problem.epoch) * 1e6
+        _fill_outcome(outcome, rounds, name)
     return outcomes
+
+
+def _fill_outcome(outcome: Outcome, rounds: Rounds, name: str) -> None:
+    """Compute the times of a contender from its turns."""
+    problem = rounds.problem
+    turns = rounds.seconds[name]
+    turns_per_epoch = problem.epoch // problem.turn
+    epochs = []
+    for start in range(0, len(turns) - turns_per_epoch + 1, turns_per_epoch):
+        epochs.append(turns[start : start + turns_per_epoch])
+    epochs = epochs[WARM_UP:]
+    outcome.epochs = [sum(epoch) / problem.epoch * 1e6 for epoch in epochs]
+    if epochs:
+        medians = map(statistics.median, zip(*epochs, strict=True))
+        outcome.typical = sum(medians) / problem.epoch * 1e6
+    outcome.background = rounds.background[name] / (rounds.epochs * problem.epoch) * 1e6
 
 
 def _play(rounds: Rounds, name: str, run: Contender, outcome: Outcome) -> None:
@@ -207,24 +236,26 @@ def _play(rounds: Rounds, name: str, run: Contender, outcome: Outcome) -> None:
         run(rounds.loader(name), rounds.problem, rounds.epochs)
         failed = False
     except Exception as error:
-        outcome.error = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+        outcome.error = describe_error(error)
         traceback.print_exc()
     finally:
         if failed or len(rounds.seconds[name]) < rounds.turns:
-            outcome.error = outcome.error or "trained less than it was asked to"
+            outcome.error = outcome.error or "trained for fewer epochs than requested"
             rounds.leave(name, failed=True)
 
 
 @contextmanager
 def background_time(seconds: dict[str, float]) -> Iterator[None]:
-    """Count the CPU time of the threads that contenders start, each for the one who started it."""
-    original_start, original_run = threading.Thread.start, threading.Thread.run
+    """Count the CPU time of the threads that each contender starts."""
+    thread_class: Any = threading.Thread
+    original_start = thread_class.start
+    original_run = thread_class.run
 
-    def start(self: threading.Thread) -> None:
+    def start(self: Any) -> None:
         starter = threading.current_thread()
-        self._for = getattr(starter, "_for", None) or (
-            starter.name.removeprefix("contender:") if ":" in starter.name else None
-        )
+        self._for = getattr(starter, "_for", None)
+        if self._for is None and ":" in starter.name:
+            self._for = starter.name.removeprefix("contender:")
         original_start(self)
 
     def run(self: threading.Thread) -> None:
@@ -235,15 +266,23 @@ def background_time(seconds: dict[str, float]) -> Iterator[None]:
             if name in seconds and not self.name.startswith("contender:"):
                 seconds[name] += time.thread_time()
 
-    threading.Thread.start, threading.Thread.run = start, run  # type: ignore[method-assign]
+    thread_class.start = start
+    thread_class.run = run
     try:
         yield
     finally:
-        threading.Thread.start, threading.Thread.run = original_start, original_run  # type: ignore[method-assign]
+        thread_class.start = original_start
+        thread_class.run = original_run
 
 
-def compared(one: Outcome, base: Outcome) -> dict[str, float]:
-    """The ratio of the typical epochs of two contenders, and quartiles of the ratios epoch by epoch."""
+def describe_error(error: Exception) -> str:
+    """Return the type of an error and the first line of its message."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
+
+
+def compare(one: Outcome, base: Outcome) -> dict[str, float]:
+    """Return the ratio of the typical epochs of two contenders, and quartiles of the ratios."""
     ratios = [value / other for value, other in zip(one.epochs, base.epochs, strict=False)]
     low, _, high = statistics.quantiles(ratios, n=4)
     return {"us": one.typical, "ratio": one.typical / base.typical, "low": low, "high": high}

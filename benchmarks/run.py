@@ -1,9 +1,12 @@
-"""Run benchmarks one after another, and store their results with the date, versions, machine and load.
+"""Run benchmarks, and store their results with the date, versions, machine and load.
 
-    python benchmarks/run.py [NAME …]      without names: all of our own, or with `--peers` those with other frameworks
+    python benchmarks/run.py                 all of our own
+    python benchmarks/run.py --peers         those with other frameworks
+    python benchmarks/run.py NAME …          some of them
 
-Each benchmark runs in a new process. Its results are in `benchmarks/results/NAME.json`, from which `report.py` makes the page. Each new
-ratio is printed beside the previous one, with a note if their spreads do not overlap.
+Each benchmark runs in a new process. Its results are in `benchmarks/results/NAME.json`, from which
+`report.py` makes the page. Each new ratio is printed beside the previous one, with a note if their
+spreads do not overlap.
 """
 
 from __future__ import annotations

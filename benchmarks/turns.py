@@ -1,6 +1,7 @@
-"""Contenders that take turns: each trains in a thread of its own, one at a time, for about 25 milliseconds.
+"""Contenders that take turns: each trains in one thread, for about 25 milliseconds at a time.
 
-What disturbs one disturbs all, so that ratios hold on a busy machine too. CPU time of the thread is taken.
+A disturbance affects all of them, so that ratios are right on a busy machine too. The times are CPU
+times of the thread.
 """
 
 from __future__ import annotations
@@ -23,13 +24,19 @@ def take_turns(
     block: int,
     clock: Callable[[], float] = time.thread_time,
     before: Mapping[str, int] = {},
-    meet: Callable[[], object] = lambda: None,
+    sync: Callable[[], object] = lambda: None,
 ) -> dict[str, list[float]]:
-    """Microseconds per iteration of each contender, turn by turn, after the warm-up.
+    """Return the microseconds per iteration of each contender by turn, after the warm-up.
 
-    `before` says how many iterations a contender has behind it when the turns begin; `meet` is called before each turn, and does not count.
+    Args:
+        contenders: Functions that train on a loader.
+        blocks: The number of turns.
+        block: The number of iterations in a turn.
+        clock: Returns seconds.
+        before: The number of iterations that a contender trains before the turns begin.
+        sync: Called before each turn; its time does not count.
     """
-    turns = Turns(list(contenders), blocks + WARM_UP, block, clock, meet)
+    turns = Turns(list(contenders), blocks + WARM_UP, block, clock, sync)
     threads = [
         threading.Thread(target=run, args=(TurnLoader(turns, name, before.get(name, 0)),))
         for name, run in contenders.items()
@@ -42,7 +49,7 @@ def take_turns(
 
 
 def ratio(values: list[float], base: list[float]) -> dict[str, float]:
-    """The median of the ratios to another contender's turns of the same round, with quartiles."""
+    """Return the median and quartiles of the ratios to another contender in the same round."""
     ratios = [value / other for value, other in zip(values, base, strict=True)]
     low, _, high = statistics.quantiles(ratios, n=4)
     return {
@@ -54,7 +61,7 @@ def ratio(values: list[float], base: list[float]) -> dict[str, float]:
 
 
 class Turns:
-    """Lets one contender run at a time, for a block of iterations, and notes what each block cost."""
+    """Lets one contender run at a time, for a block of iterations, and records the times."""
 
     def __init__(
         self,
@@ -62,9 +69,11 @@ class Turns:
         blocks: int,
         block: int,
         clock: Callable[[], float] = time.thread_time,
-        meet: Callable[[], object] = lambda: None,
+        sync: Callable[[], object] = lambda: None,
     ) -> None:
-        self.block, self.clock, self.meet = block, clock, meet
+        self.block = block
+        self.clock = clock
+        self.sync = sync
         self.microseconds: dict[str, list[float]] = {name: [] for name in names}
         self._order = [name for _ in range(blocks) for name in random.sample(names, len(names))]
         self._next = 0
@@ -85,7 +94,7 @@ class Turns:
 
 
 class TurnLoader:
-    """The same few batches over and over, as long as there are turns."""
+    """A loader that repeats a few batches as long as there are turns."""
 
     def __init__(self, turns: Turns, name: str, before: int = 0) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -96,18 +105,22 @@ class TurnLoader:
             )
             for _ in range(64)
         ]
-        self._turns, self._name, self._before = turns, name, before
+        self._turns = turns
+        self._name = name
+        self._before = before
 
     def __len__(self) -> int:
         blocks = sum(name == self._name for name in self._turns._order)
         return self._before + blocks * self._turns.block
 
     def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        batches, count, block = self._batches, len(self._batches), range(self._turns.block)
+        batches = self._batches
+        count = len(batches)
+        block = range(self._turns.block)
         for index in range(self._before):
             yield batches[index % count]
         while self._turns.wait(self._name):
-            self._turns.meet()
+            self._turns.sync()
             started = self._turns.clock()
             for index in block:
                 yield batches[index % count]

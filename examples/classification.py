@@ -31,7 +31,7 @@ def make_model() -> nn.Module:
 
 
 def plain(epochs: int) -> float:
-    """What everybody has written: no checkpoint, no resume, no log to look at."""
+    """Train with a plain loop: no checkpoint, no resume, no log file."""
     train, val = DataLoader(data("train"), 64, shuffle=True), DataLoader(data("val"), 256)
     model = make_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
@@ -57,7 +57,7 @@ def plain(epochs: int) -> float:
 
 
 def hookline(epochs: int) -> float:
-    """The same parts; checkpoints, the best model, resume, logs and a report come with it."""
+    """Train the same parts, with checkpoints, the best model, resume, logs and a report."""
     model = make_model()
     runner = Runner(
         model,

@@ -52,7 +52,7 @@ def plain(epochs: int) -> float:
 
 
 def hookline(epochs: int) -> float:
-    """The model has a `train_step` of its own, and the data set judges the predictions; pictures of them are drawn on the way."""
+    """Train a model with a `train_step`; the data set evaluates, and a hook draws predictions."""
     model = make_model()
     runner = Runner(
         model,

@@ -36,14 +36,14 @@ class GAN(nn.Module):
         )
 
     def losses(self, real: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """The critic's loss, whose gradient stops at the pictures, and the pictures made."""
+        """Return the loss of the critic, and the generated pictures."""
         fake = self.generator(torch.randn(len(real), NOISE, device=real.device))
-        return softplus(-self.critic(real)).mean() + softplus(
-            self.critic(fake.detach())
-        ).mean(), fake
+        real_loss = softplus(-self.critic(real)).mean()
+        fake_loss = softplus(self.critic(fake.detach())).mean()
+        return real_loss + fake_loss, fake
 
     def train_step(self, batch, optimizer):
-        """For Hookline: the model steps its optimizers itself."""
+        """Step both optimizers. Hookline calls this method in place of `forward`."""
         critic_loss, fake = self.losses(batch[0])
         step(optimizer["critic"], critic_loss)
         loss = softplus(-self.critic(fake)).mean()
@@ -64,11 +64,8 @@ def make() -> tuple[GAN, dict[str, torch.optim.Optimizer], DataLoader]:
         name: torch.optim.Adam(getattr(model, name).parameters(), lr=1e-3, betas=(0.5, 0.99))
         for name in ("generator", "critic")
     }
-    return (
-        model,
-        optimizers,
-        DataLoader(DATASETS.build({"type": "digits", "split": "train"}), 64, shuffle=True),
-    )
+    digits = DATASETS.build({"type": "digits", "split": "train"})
+    return model, optimizers, DataLoader(digits, 64, shuffle=True)
 
 
 def plain(epochs: int) -> float:
@@ -83,15 +80,14 @@ def plain(epochs: int) -> float:
 
 
 @dataclass
-class Watch(BaseHook):
+class CriticHook(BaseHook):
     """Record the critic's loss, and draw pictures from the same noise every `interval` epochs."""
 
     interval: int = 5
 
     def before_train(self, runner):
-        self.noise = torch.randn(16, NOISE, generator=torch.Generator().manual_seed(0)).to(
-            runner.device
-        )
+        generator = torch.Generator().manual_seed(0)
+        self.noise = torch.randn(16, NOISE, generator=generator).to(runner.device)
 
     def after_train_iter(self, events, outputs):
         events.put_scalar("critic_loss", outputs["critic_loss"])
@@ -104,13 +100,13 @@ class Watch(BaseHook):
 
 
 def hookline(epochs: int) -> float:
-    """Both optimizers are in the checkpoints, and a killed run goes on exactly where it was."""
+    """Train with both optimizers in the checkpoints, so that a killed run resumes exactly."""
     model, optimizers, loader = make()
     runner = Runner(
         model,
         train_loader=loader,
         optimizer=optimizers,
-        hooks=[Watch()],
+        hooks=[CriticHook()],
         max_epochs=epochs,
         work_dir="runs/gan",
     )

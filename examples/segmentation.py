@@ -58,7 +58,7 @@ def plain(epochs: int) -> float:
 
 
 def hookline(epochs: int) -> float:
-    """The average is a hook; validation uses it, checkpoints hold both."""
+    """Train with averaged weights from a hook; validation uses them, checkpoints hold both."""
     model = make_model()
     runner = Runner(
         model,

@@ -1,6 +1,6 @@
-"""A small character transformer that learns to write Python, from the source of the standard library's argparse.
+"""A character transformer that learns Python from the source of argparse: plain, then Hookline.
 
-python examples/text.py            a plain PyTorch loop, then Hookline; bits per character, and a sample
+python examples/text.py            both, and their bits per character, with samples
 python examples/text.py --quick    two epochs
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import math
 
 import torch
 from torch import nn
@@ -38,7 +39,8 @@ class Windows(Dataset):
 class Writer(nn.Module):
     def __init__(self, width: int = 64, layers: int = 2) -> None:
         super().__init__()
-        self.letters, self.places = nn.Embedding(len(LETTERS), width), nn.Embedding(LENGTH, width)
+        self.letters = nn.Embedding(len(LETTERS), width)
+        self.positions = nn.Embedding(LENGTH, width)
         layer = nn.TransformerEncoderLayer(
             width, 4, 4 * width, dropout=0.0, batch_first=True, norm_first=True
         )
@@ -47,10 +49,9 @@ class Writer(nn.Module):
 
     def forward(self, codes: torch.Tensor) -> torch.Tensor:
         mask = nn.Transformer.generate_square_subsequent_mask(codes.shape[1], device=codes.device)
-        hidden = self.letters(codes) + self.places.weight[: codes.shape[1]]
-        return self.head(self.body(hidden, mask, is_causal=True)).transpose(
-            1, 2
-        )  # [N, letters, places], as cross_entropy wants it
+        hidden = self.letters(codes) + self.positions.weight[: codes.shape[1]]
+        scores = self.head(self.body(hidden, mask, is_causal=True))
+        return scores.transpose(1, 2)  # [N, letters, positions], for cross_entropy
 
     @torch.no_grad()
     def write(self, begin: str, count: int = 120) -> str:
@@ -63,9 +64,9 @@ class Writer(nn.Module):
 
 def loaders() -> tuple[DataLoader, DataLoader]:
     cut = int(len(CODES) * 0.9)
-    return DataLoader(Windows(CODES[:cut], LENGTH), 64, shuffle=True), DataLoader(
-        Windows(CODES[cut:], LENGTH), 64
-    )
+    train = DataLoader(Windows(CODES[:cut], LENGTH), 64, shuffle=True)
+    val = DataLoader(Windows(CODES[cut:], LENGTH), 64)
+    return train, val
 
 
 def make_model() -> Writer:
@@ -88,24 +89,20 @@ def plain(epochs: int) -> float:
             optimizer.zero_grad()
         model.eval()
         with torch.no_grad():
-            losses = [
-                (nn.functional.cross_entropy(model(codes), wanted), len(codes))
-                for codes, wanted in val
-            ]
-        bits = (
-            sum(float(loss) * count for loss, count in losses)
-            / sum(count for _, count in losses)
-            / 0.6931
-        )
+            total = count = 0.0
+            for codes, wanted in val:
+                total += nn.functional.cross_entropy(model(codes), wanted).item() * len(codes)
+                count += len(codes)
+        bits = total / count / math.log(2)
         print(f"epoch {epoch + 1}: {bits:.2f} bits per character")
     return bits
 
 
 class Sample(BaseHook):
-    """Show after each validation what the model writes; drawing letters must not change what training draws."""
+    """Record a text that the model writes, after each validation."""
 
     def after_val_epoch(self, runner, model, events):
-        with torch.random.fork_rng():
+        with torch.random.fork_rng():  # keep the random numbers of the training
             text = model.write("    def ")
         events.put_text("sample", text)
         runner.logger.info("%s", text)
@@ -129,7 +126,7 @@ def hookline(epochs: int) -> float:
         work_dir="runs/text",
     )
     runner.train()
-    return runner.metrics["val_loss"] / 0.6931
+    return runner.metrics["val_loss"] / math.log(2)
 
 
 if __name__ == "__main__":

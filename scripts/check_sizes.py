@@ -2,8 +2,8 @@
 
     python scripts/check_sizes.py
 
-The limits are in pyproject.toml, in a table `[tool.hookline.sizes."DIRECTORY"]` for each directory. A limit is only reported, and
-never fails, as long as its table has `enforced = false`.
+The limits are in pyproject.toml, in a table `[tool.hookline.sizes."DIRECTORY"]` for each directory.
+Limits in a table with `enforced = false` are reported and never fail.
 """
 
 from __future__ import annotations

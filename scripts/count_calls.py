@@ -1,10 +1,10 @@
-"""Count the calls into the package, and its files that they are in, for the parts of a run.
+"""Count the calls into the package, and the files of the called functions, for parts of a run.
 
     python scripts/count_calls.py
 
-Counted are the calls of the main thread in a run with the default hooks and `make_loader`: one quiet
-iteration, one validation of two batches, one save, and one resume. Exits with 1 if a quiet iteration
-makes more than 20 calls.
+The run has the default hooks and `make_loader`, and only its main thread counts: one quiet
+iteration, one validation of two batches, one save, and one resume. Exits with 1 if a quiet
+iteration makes more than 20 calls.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class SeamCounter(CallCounter):
         self._seam = seam
         self._spans: list[bool] = []
 
-    def between(self, runner: Any) -> None: ...
+    def before_iteration(self, runner: Any) -> None: ...
 
     def begin(self, kind: str, name: str) -> None:
         is_counted = kind == "seam" and name == self._seam and not self.calls
@@ -117,7 +117,7 @@ def count_seam(seam: str, folder: str) -> CallCounter:
 
 
 def count_resume(folder: str) -> CallCounter:
-    """Count what happens between `before_run` and `before_train` of a run that resumes."""
+    """Count the calls between `before_run` and `before_train` of a run that resumes."""
     counter = CallCounter()
     hooks = [
         LambdaHook(before_run=lambda runner: counter.start()),

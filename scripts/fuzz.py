@@ -1,9 +1,11 @@
 """Fuzz the files that Hookline reads: checkpoints, manifests, indexes of shards, logs and configs.
 
-    python -m scripts.fuzz [--seconds 600] [--seed 0] [--target NAME …] [--case TARGET:NUMBER] [--findings DIRECTORY]
+    python -m scripts.fuzz [--seconds 600] [--seed 0] [--target NAME …] [--findings DIRECTORY]
+    python -m scripts.fuzz --seed 0 --case TARGET:NUMBER
 
-The targets take turns. A case is determined by the seed, its target and its number. Cases run in forked processes, so that a crash or
-a hang is a finding and does not end the fuzzer. Exit code 1 if there are findings; their files are kept, and `--case` runs one again.
+The targets take turns. A case is determined by the seed, its target and its number. Cases run in
+forked processes, so that a crash or a hang is a finding and does not end the fuzzer. Exit code 1 if
+there are findings; their files are kept, and `--case` runs one again.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from hookline.errors import HooklineError
 from scripts.fuzzing.targets import TARGETS, Target
 
 BATCH = 100  # cases of one forked process
-TURN_S = 5  # after which another target follows
+TURN_S = 5  # for each target
 CASE_LIMIT_S = 20
 MEMORY_LIMIT_BYTES = 8 << 30
 
@@ -68,8 +70,8 @@ def run_case(target: Target, data: bytes, folder: Path) -> str:
         outcome = "rejected"
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
-        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
-        outcome = f"finding: {type(error).__name__} in {place}: {str(error)[:100]}"
+        location = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
+        outcome = f"finding: {type(error).__name__} in {location}: {str(error)[:100]}"
     if canary.read_text() != "untouched":
         outcome = "finding: a file outside the directory was changed"
     shutil.rmtree(folder)
@@ -114,11 +116,13 @@ def fuzz(names: list[str], seconds: float, seed: int, findings: Path) -> Results
                 end_of_turn = min(deadline, time.monotonic() + TURN_S)
                 outcomes = run_batch(name, seed, first, Path(folder), end_of_turn)
                 for number, outcome in enumerate(outcomes, start=first):
-                    note(results, name, number, outcome, seed, findings)
+                    record(results, name, number, outcome, seed, findings)
     return results
 
 
-def note(results: Results, name: str, number: int, outcome: str, seed: int, findings: Path) -> None:
+def record(
+    results: Results, name: str, number: int, outcome: str, seed: int, findings: Path
+) -> None:
     """Count a case, and keep the file of a finding that is new."""
     results.cases[name] += 1
     if outcome == "rejected":

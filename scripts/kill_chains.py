@@ -1,9 +1,11 @@
-"""Kill training runs many times, at random moments and inside saves, and compare each with an uninterrupted run.
+"""Kill training runs many times, also inside saves, and compare each with an uninterrupted run.
 
-    python scripts/kill_chains.py [--kills 300] [--megabytes 24] [--jobs 2] [--seed 0] [--case NAME …] [--json FILE]
+    python scripts/kill_chains.py [--kills 300] [--megabytes 24] [--jobs 2] [--seed 0]
+        [--case NAME …] [--json FILE]
 
-A chain is a run that is killed with SIGKILL and resumed several times. Its processes are forked from one that has everything imported,
-so that a kill costs a second and not ten. Exit code 1 if any chain failed to resume, ended differently or left a surplus file.
+A chain is a run that is killed with SIGKILL and resumed several times. Its processes are forked
+from one that has everything imported, so that a kill takes one second and not ten. Exit code 1 if
+any chain failed to resume, ended differently or left a surplus file.
 """
 
 from __future__ import annotations
@@ -126,7 +128,7 @@ def case(
     Args:
         hooks: Configs of hooks, beside those for saving and logging.
         workers: The number of processes that load data.
-        epochs: The length of the run, which then saves after each epoch. By default it has 52 iterations.
+        epochs: The length of the run, which then saves after each epoch; 52 iterations by default.
         every: The number of iterations between two saves, in a run without `epochs`.
         loader: Makes the training loader from the number of workers.
     """

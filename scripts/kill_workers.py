@@ -1,9 +1,10 @@
-"""Kill random workers of a distributed job, let torchrun restart it, and compare the end with an uninterrupted job.
+"""Kill random workers of a distributed job, and compare its end with an uninterrupted job.
 
     python scripts/kill_workers.py [--kills 30] [--seed 0] [--epochs 150]
 
-The job has two processes under `hookline train --nproc 2 --max-restarts …`, with dropout, shuffling and averaged weights. Exit code
-1 if the job fails, ends differently, or finishes before all kills are done.
+The job has two processes under `hookline train --nproc 2 --max-restarts …`, with dropout, shuffling
+and averaged weights; torchrun restarts it. Exit code 1 if the job fails, ends differently, or
+finishes before all kills are done.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ hooks:
   - {type: CheckpointHook, by_epoch: false, interval: 7, max_keep_ckpts: 2}
   - {type: EMAHook, momentum: 0.99}
 """
-OF_TIME = ("meta", "events", "by_rank")  # entries that differ between any two runs
+NOT_COMPARED = ("meta", "events", "by_rank")  # parts that differ between any two runs
 
 
 def start(folder: Path, name: str, restarts: int) -> subprocess.Popen[bytes]:
@@ -48,7 +49,7 @@ def start(folder: Path, name: str, restarts: int) -> subprocess.Popen[bytes]:
 
 
 def workers(job: subprocess.Popen[bytes]) -> list[psutil.Process]:
-    """Return the processes that train. The command starts torchrun, torchrun starts them, and only they have a rank."""
+    """Return the processes that train: children of torchrun that have a rank."""
     found = []
     try:
         for launcher in psutil.Process(job.pid).children():
@@ -90,7 +91,8 @@ class Killer(threading.Thread):
                 print(f"kill {len(self.killed)}", flush=True)
 
     def _wait_for_progress(self) -> None:
-        size, deadline = self._size(), time.monotonic() + 60
+        size = self._size()
+        deadline = time.monotonic() + 60
         while self._size() == size and time.monotonic() < deadline and self.job.poll() is None:
             time.sleep(0.05)
 
@@ -120,13 +122,12 @@ def main() -> int:
             print((folder / "killed.txt").read_text()[-3000:])
             return 1
         if killer.left:
-            print(
-                f"the job finished before {killer.left} of {arguments.kills} kills; increase --epochs"
-            )
+            missed = f"{killer.left} of {arguments.kills} kills"
+            print(f"the job finished before {missed}; increase --epochs")
             return 1
         first = load_checkpoint(folder / "alone" / "last.pth")
         second = load_checkpoint(folder / "killed" / "last.pth")
-        differences = [text for text in diff(first, second) if not text.startswith(OF_TIME)]
+        differences = [text for text in diff(first, second) if not text.startswith(NOT_COMPARED)]
         same = "bit-identical: weights, average, optimizer, random numbers, position, hooks"
         print("\n".join(differences) or same)
         return 1 if differences else 0

@@ -50,14 +50,14 @@ class Transformer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.token = nn.Parameter(torch.zeros(1, 1, 32))
-        self.places = nn.Parameter(torch.randn(1, 65, 32) * 0.1)
+        self.positions = nn.Parameter(torch.randn(1, 65, 32) * 0.1)
         self.embed = nn.Linear(1, 32)
         self.layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
         self.head = nn.Linear(32, 10)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         tokens = self.embed(images.flatten(1)[:, :, None])
-        tokens = torch.cat([self.token.expand(len(tokens), -1, -1), tokens], 1) + self.places
+        tokens = torch.cat([self.token.expand(len(tokens), -1, -1), tokens], 1) + self.positions
         return self.head(self.layer(tokens)[:, 0])
 
 

@@ -40,7 +40,7 @@ def main() -> None:
     plan = output("plan", "configs/digits.yaml").splitlines()
     console.print(Text("\n".join([*plan[:16], "…"])))
     svg = console.export_svg(title="hookline")
-    # Remove the fonts from the network: the reader's own are good enough.
+    # Remove fonts that would be loaded from the network: those of the reader suffice.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
     (ROOT / "docs" / "images" / "demo.svg").write_text(svg)
 

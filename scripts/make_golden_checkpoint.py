@@ -1,6 +1,7 @@
-"""Write the checkpoint that later releases must be able to resume: tests/golden/checkpoint_<version>.pth.
+"""Write tests/golden/checkpoint_<version>.pth, from which later releases must be able to resume.
 
-Run it once for a release whose files differ from those of earlier ones. tests/test_golden.py resumes every file in that directory.
+Run it once for a release whose files differ from those of earlier ones. tests/test_golden.py
+resumes from every file in that directory.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ ITERS = 9
 
 
 def golden_runner(work_dir: Path, iters: int = ITERS, resume: Path | None = None) -> Runner:
-    """Build a small run with all kinds of state: momentum, batch norm, dropout, shuffled data, hooks."""
+    """Build a small run with momentum, batch norm, dropout, shuffled data and hooks with state."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(6, 8), nn.BatchNorm1d(8), nn.Dropout(0.2), nn.Linear(8, 3))
     generator = torch.Generator().manual_seed(0)
-    x, y = torch.randn(26, 6, generator=generator), torch.randint(3, (26,), generator=generator)
-    data = torch.utils.data.TensorDataset(x, y)
+    inputs = torch.randn(26, 6, generator=generator)
+    targets = torch.randint(3, (26,), generator=generator)
+    data = torch.utils.data.TensorDataset(inputs, targets)
     return Runner(
         model,
         train_loader=make_loader(data, batch_size=4, shuffle=True, seed=7),

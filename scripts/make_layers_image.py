@@ -1,4 +1,4 @@
-"""Draw docs/images/layers.svg: the layers of the package, from the import contract in pyproject.toml.
+"""Draw docs/images/layers.svg: the layers of the package, from its import contract.
 
 python scripts/make_layers_image.py
 """

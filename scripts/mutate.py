@@ -3,8 +3,9 @@
     python -m scripts.mutate --mutants 300
     python -m scripts.mutate --mutants 20 --only hookline/optim --tests tests/optim
 
-The code is that of the last commit, in a copy below build/mutation/. Each mutant runs only against the tests that execute the changed
-code. These are measured once for a commit, and results are stored one by one: a second call continues where the first one stopped.
+The code is that of the last commit, in a copy below build/mutation/. Each mutant runs only against
+the tests that execute the changed code. These are measured once for a commit. Results are stored
+one by one, so that a second call continues where the first one stopped.
 docs/decisions/010-mutation-testing.md has the reasons.
 """
 
@@ -59,7 +60,7 @@ class Result:
 def main() -> int:
     arguments = parse_arguments()
     commit = git("rev-parse", "HEAD").decode().strip()
-    warn_about_uncommitted_changes()
+    warn_if_uncommitted()
     folder = BUILD / commit[:12]
     tree = folder / "tree"
     check_out(commit, tree)
@@ -106,7 +107,7 @@ def git(*arguments: str) -> bytes:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, check=True).stdout
 
 
-def warn_about_uncommitted_changes() -> None:
+def warn_if_uncommitted() -> None:
     if git("status", "--porcelain", "--", "hookline", "tests"):
         print("warning: uncommitted changes in hookline or tests are not part of this run")
 
@@ -155,8 +156,8 @@ class Session:
     Args:
         covering: The tests of each line.
         tree: The checked-out commit.
-        budget_s: How many seconds of tests a mutant runs against, as measured without changes.
-        folder: Where the slots of the test processes are.
+        budget_s: The seconds of tests that a mutant runs against, as measured without changes.
+        folder: The directory of the slots of the test processes.
         workers: The number of slots.
     """
 

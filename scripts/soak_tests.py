@@ -1,11 +1,12 @@
-"""Run the test suite many times, in random orders and partly beside other load, to find unstable tests.
+"""Run the test suite many times, in random orders and partly under load, to find unstable tests.
 
     python scripts/soak_tests.py --runs 10
     python scripts/soak_tests.py --runs 4 --select tests/optim --load-only
 
-Each run has its own order, given by a printed seed: `pytest --order-seed SEED` repeats it. The second half of the runs (all with
-`--load-only`) shares the machine with processes that keep every core and the disk busy. The output of each run is in
-build/soak/. Exit code 1 if any test failed in any run.
+Each run has another order, given by a printed seed: `pytest --order-seed SEED` repeats it. The
+second half of the runs (all with `--load-only`) shares the machine with processes that keep every
+core and the disk busy. The output of each run is in build/soak/. Exit code 1 if any test failed in
+any run.
 """
 
 from __future__ import annotations

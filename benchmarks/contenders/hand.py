@@ -1,4 +1,4 @@
-"""The loop by hand: bare, and with logging, a schedule, clipping, an average, validation and checkpoints."""
+"""The loop by hand: bare, and with everything that a typical run has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from torch import nn
 
 from benchmarks.rounds import Problem, TurnLoader
 
-LR, MIN_LR, MAX_NORM, INTERVAL, MOMENTUM = 0.01, 0.0001, 1.0, 50, 0.999
+LR = 0.01
+MIN_LR = 0.0001
+MAX_NORM = 1.0
+INTERVAL = 50  # iterations between two log lines
+MOMENTUM = 0.999
+AVERAGED = ("loss", "grad_norm", "time", "data_time")
 
 
 def parts(problem: Problem) -> tuple[nn.Module, torch.optim.Optimizer, nn.Module]:
@@ -40,47 +45,41 @@ def bare(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
-    """What a careful user writes, all in one function: the same files on the same disk, none of them ever half written."""
+    """Train with logging, a schedule, clipping, an average, validation and checkpoints.
+
+    It writes the same files as Hookline, and never leaves one half written.
+    """
     model, optimizer, loss_fn = parts(problem)
-    params, group = list(model.parameters()), optimizer.param_groups[0]
+    params = list(model.parameters())
+    group = optimizer.param_groups[0]
     average = [param.detach().clone() for param in params]
     val_batches = problem.batches(problem.validation, seed=1)
-    total, done = epochs * len(loader), 0
+    total = epochs * len(loader)
+    done = 0
     with tempfile.TemporaryDirectory() as name:
         log = Log(Path(name))
         model.train()
         for epoch in range(epochs):
-            losses, norms, times, waits = [], [], [], []
-            asked = ended = time.perf_counter()
+            values: dict[str, list[float]] = {name: [] for name in AVERAGED}
+            waiting = ended = time.perf_counter()
             for inputs, targets in loader:
-                waits.append(time.perf_counter() - asked)
+                values["data_time"].append(time.perf_counter() - waiting)
                 group["lr"] = cosine(done / total)
                 loss = loss_fn(model(inputs), targets)
                 loss.backward()
-                norms.append(nn.utils.clip_grad_norm_(params, MAX_NORM).item())
+                values["grad_norm"].append(nn.utils.clip_grad_norm_(params, MAX_NORM).item())
                 optimizer.step()
                 optimizer.zero_grad(set_to_none=True)
                 with torch.no_grad():
                     torch._foreach_lerp_(average, params, 1 - MOMENTUM)
-                losses.append(loss.item())
+                values["loss"].append(loss.item())
                 done += 1
                 now = time.perf_counter()
-                times.append(now - ended)
+                values["time"].append(now - ended)
                 ended = now
                 if done % INTERVAL == 0:
-                    means = [
-                        sum(values[-INTERVAL:]) / INTERVAL
-                        for values in (losses, norms, times, waits)
-                    ]
-                    eta = means[2] * (total - done)
-                    log.train(
-                        epoch + 1,
-                        done,
-                        dict(zip(("loss", "grad_norm", "time", "data_time"), means, strict=True)),
-                        group["lr"],
-                        eta,
-                    )
-                asked = time.perf_counter()
+                    log.train(epoch + 1, done, total, values, group["lr"])
+                waiting = time.perf_counter()
             result = validate(model, params, average, val_batches, loss_fn)
             log.write("val", epoch + 1, done, result)
             save(Path(name), model, optimizer, average, epoch, done, result)
@@ -88,32 +87,29 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 
 class Log:
-    """A line for people and one for programs."""
+    """A log with a line of text and a line of JSON for each entry."""
 
     def __init__(self, folder: Path) -> None:
         self.rows = (folder / "log.jsonl").open("w")
-        self.logger = logging.Logger(
-            f"by hand {folder.name}"
-        )  # not among those that are configured for all
+        # Not from `getLogger`: other contenders configure the loggers of the process.
+        self.logger = logging.Logger(f"by hand {folder.name}")
         self.handler = logging.FileHandler(folder / "run.log")
         self.handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
         self.logger.addHandler(self.handler)
 
-    def train(self, epoch: int, done: int, means: dict[str, float], lr: float, eta: float) -> None:
-        self.write("train", epoch, done, {**means, "lr": lr, "eta": eta})
+    def train(
+        self, epoch: int, done: int, total: int, values: dict[str, list[float]], lr: float
+    ) -> None:
+        """Write the means of the last interval, the learning rate and the time to the end."""
+        means = {name: sum(numbers[-INTERVAL:]) / INTERVAL for name, numbers in values.items()}
+        self.write("train", epoch, done, {**means, "lr": lr, "eta": means["time"] * (total - done)})
 
     def write(self, mode: str, epoch: int, done: int, scalars: dict[str, float]) -> None:
-        self.rows.write(
-            json.dumps({"mode": mode, "epoch": epoch, "iter": done, "time": time.time(), **scalars})
-            + "\n"
-        )
+        row = {"mode": mode, "epoch": epoch, "iter": done, "time": time.time(), **scalars}
+        self.rows.write(json.dumps(row) + "\n")
         self.rows.flush()
-        self.logger.info(
-            "epoch %d iter %d  %s",
-            epoch,
-            done,
-            "  ".join(f"{name} {value:.4g}" for name, value in scalars.items()),
-        )
+        text = "  ".join(f"{name} {value:.4g}" for name, value in scalars.items())
+        self.logger.info("epoch %d iter %d  %s", epoch, done, text)
 
     def close(self) -> None:
         self.rows.close()
@@ -124,7 +120,7 @@ class Log:
 def validate(
     model: nn.Module, params: list[Any], average: list[Any], batches: list[Any], loss_fn: nn.Module
 ) -> dict[str, float]:
-    """Loss and accuracy of the average."""
+    """Return the loss and accuracy of the averaged weights."""
     own = [param.data for param in params]
     for param, value in zip(params, average, strict=True):
         param.data = value
@@ -150,7 +146,7 @@ def save(
     done: int,
     result: dict[str, float],
 ) -> None:
-    """One file under two names, complete or not there at all; the oldest but five goes."""
+    """Write one file under two names, in one step, and delete the sixth newest file."""
     content = {
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
@@ -158,12 +154,13 @@ def save(
         "epoch": epoch,
         "iter": done,
     }
-    path, partly = folder / f"epoch_{epoch + 1}.pth", folder / "partly"
-    with partly.open("wb") as file:
+    path = folder / f"epoch_{epoch + 1}.pth"
+    partial = folder / "partial"
+    with partial.open("wb") as file:
         torch.save({**content, "metrics": result, "rng": torch.get_rng_state()}, file)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(partly, path)
+    os.replace(partial, path)
     (folder / "link").unlink(missing_ok=True)
     os.link(path, folder / "link")
     os.replace(folder / "link", folder / "last.pth")

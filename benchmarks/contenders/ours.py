@@ -1,4 +1,4 @@
-"""Hookline: the optimizer's hook alone, and the default hooks with a schedule, clipping, an average, validation and checkpoints."""
+"""Hookline: OptimizerHook alone, and the default hooks with everything that a typical run has."""
 
 from __future__ import annotations
 

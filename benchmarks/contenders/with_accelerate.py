@@ -1,4 +1,4 @@
-"""Accelerate: the loop stays by hand, the steps go through it."""
+"""Accelerate: a loop by hand, with Accelerate's steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Composer's Trainer, with its own algorithms and callbacks; it imports torchvision, of which stand-ins are enough here."""
+"""Composer's Trainer, with its algorithms and callbacks, and stand-ins for torchvision."""
 
 from __future__ import annotations
 
@@ -52,11 +52,19 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
         schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
             model.made_optimizer, epochs * len(loader), MIN_LR
         )
+        saver = CheckpointSaver(name, num_checkpoints_to_keep=5, save_interval="1ep")
         _train(
-            loader, problem, epochs, model, eval_dataloader=ReadyLoader(problem), algorithms=algorithms, schedulers=schedule,
-            step_schedulers_every_batch=True, callbacks=[CheckpointSaver(name, num_checkpoints_to_keep=5, save_interval="1ep")],
+            loader,
+            problem,
+            epochs,
+            model,
+            eval_dataloader=ReadyLoader(problem),
+            algorithms=algorithms,
+            schedulers=schedule,
+            step_schedulers_every_batch=True,
+            callbacks=[saver],
             loggers=[FileLogger(f"{name}/log.txt", flush_interval=INTERVAL)],
-        )  # fmt: skip
+        )
 
 
 def _train(
@@ -64,6 +72,13 @@ def _train(
 ) -> None:
     model = model or Model(problem)
     Trainer(
-        model=model, train_dataloader=loader, optimizers=model.made_optimizer, max_duration=f"{epochs}ep", device="cpu", progress_bar=False,
-        log_to_console=False, auto_log_hparams=False, **options,
-    ).fit()  # fmt: skip
+        model=model,
+        train_dataloader=loader,
+        optimizers=model.made_optimizer,
+        max_duration=f"{epochs}ep",
+        device="cpu",
+        progress_bar=False,
+        log_to_console=False,
+        auto_log_hparams=False,
+        **options,
+    ).fit()

@@ -1,4 +1,4 @@
-"""Lightning Fabric: the loop stays by hand, the steps go through Fabric."""
+"""Lightning Fabric: a loop by hand, with Fabric's steps."""
 
 from __future__ import annotations
 

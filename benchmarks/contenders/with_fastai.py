@@ -23,7 +23,7 @@ from benchmarks.rounds import Problem, ReadyLoader, TurnLoader
 
 
 class Average(Callback):
-    """fastai has no average of its own."""
+    """An average of the weights, which fastai lacks."""
 
     def before_fit(self) -> None:
         self.average = AveragedModel(self.learn.model, multi_avg_fn=get_ema_multi_avg_fn(MOMENTUM))

@@ -20,10 +20,9 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
-    model, schedule = (
-        _model(problem),
-        keras.optimizers.schedules.CosineDecay(LR, epochs * len(loader), alpha=MIN_LR / LR),
-    )
+    model = _model(problem)
+    decay = keras.optimizers.schedules.CosineDecay
+    schedule = decay(LR, epochs * len(loader), alpha=MIN_LR / LR)
     optimizer = keras.optimizers.SGD(
         schedule, momentum=0.9, global_clipnorm=MAX_NORM, use_ema=True, ema_momentum=MOMENTUM
     )
@@ -56,7 +55,7 @@ def _fit(model: Any, loader: TurnLoader, epochs: int, **options: Any) -> None:
 
 
 def _forever(loader: TurnLoader, epochs: int) -> Iterator[Any]:
-    for _ in range(epochs + 1):  # it is asked for one batch more, to learn of its form
+    for _ in range(epochs + 1):  # Keras reads one batch more, to inspect its shape
         for inputs, targets in loader:
             yield _layout(inputs), targets
 

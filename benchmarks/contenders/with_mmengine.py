@@ -60,10 +60,17 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
         "by_epoch": False,
     }
     _run(
-        loader, problem, epochs, clip={"max_norm": MAX_NORM}, default_hooks=hooks, param_scheduler=[schedule],
-        custom_hooks=[{"type": "EMAHook", "momentum": 1 - MOMENTUM}], val_cfg={}, val_evaluator=Evaluator([Score()]),
+        loader,
+        problem,
+        epochs,
+        clip={"max_norm": MAX_NORM},
+        default_hooks=hooks,
+        param_scheduler=[schedule],
+        custom_hooks=[{"type": "EMAHook", "momentum": 1 - MOMENTUM}],
+        val_cfg={},
+        val_evaluator=Evaluator([Score()]),
         val_dataloader=ReadyLoader(problem),
-    )  # fmt: skip
+    )
 
 
 def _run(
@@ -77,10 +84,16 @@ def _run(
     wrapper = {"type": "OptimWrapper", "optimizer": model.made_optimizer, "clip_grad": clip}
     with tempfile.TemporaryDirectory() as name:
         runner = Runner(
-            model, work_dir=name, train_dataloader=loader, train_cfg={"by_epoch": True, "max_epochs": epochs}, optim_wrapper=wrapper,
-            experiment_name=f"{problem.name.split()[1]}{id(model)}", log_level=logging.INFO, **options,
-        )  # fmt: skip
+            model,
+            work_dir=name,
+            train_dataloader=loader,
+            train_cfg={"by_epoch": True, "max_epochs": epochs},
+            optim_wrapper=wrapper,
+            experiment_name=f"{problem.name.split()[1]}{id(model)}",
+            log_level=logging.INFO,
+            **options,
+        )
         for handler in runner.logger.handlers:
             if type(handler) is logging.StreamHandler:
-                handler.setLevel(logging.CRITICAL)  # its file stays
+                handler.setLevel(logging.CRITICAL)  # the log file keeps its level
         runner.train()

@@ -15,7 +15,7 @@ from benchmarks.rounds import Problem, TurnLoader
 
 
 class Average(Callback):
-    """skorch has no average of its own."""
+    """An average of the weights, which skorch lacks."""
 
     def on_train_begin(self, net: Any, **kwargs: Any) -> None:
         self.average = AveragedModel(net.module_, multi_avg_fn=get_ema_multi_avg_fn(MOMENTUM))
@@ -26,7 +26,7 @@ class Average(Callback):
 
 
 class Net(NeuralNet):
-    """With the loaders that all contenders have."""
+    """A net that reads the loaders of all contenders."""
 
     def get_iterator(self, dataset: Any, training: bool = False) -> Any:
         return self.train_batches if training else self.val_batches
@@ -65,12 +65,17 @@ def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 def _net(problem: Problem, epochs: int, **options: Any) -> Net:
     callbacks = [each for each in options.pop("callbacks") if not isinstance(each, tuple)]
-    off = (
-        {"callbacks__print_log": None, "callbacks__valid_loss": None}
-        if not callbacks
-        else {"callbacks__print_log": None}
-    )
+    options["callbacks__print_log"] = None
+    if not callbacks:
+        options["callbacks__valid_loss"] = None
     return Net(
-        problem.model(), criterion=torch.nn.CrossEntropyLoss, optimizer=torch.optim.SGD, optimizer__momentum=0.9, lr=LR, max_epochs=epochs,
-        callbacks=callbacks, device="cpu", **off, **options,
-    )  # fmt: skip
+        problem.model(),
+        criterion=torch.nn.CrossEntropyLoss,
+        optimizer=torch.optim.SGD,
+        optimizer__momentum=0.9,
+        lr=LR,
+        max_epochs=epochs,
+        callbacks=callbacks,
+        device="cpu",
+        **options,
+    )

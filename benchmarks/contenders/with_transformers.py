@@ -1,4 +1,4 @@
-"""Trainer of Hugging Face's transformers."""
+"""The Trainer of Hugging Face's transformers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Model(nn.Module):
 
 
 class AsDicts:
-    """The batches with names, as this trainer wants them."""
+    """Batches as dicts, which the Trainer expects."""
 
     def __init__(self, batches: Any) -> None:
         self.batches, self.dataset = batches, batches
@@ -52,7 +52,7 @@ class WithOurLoader(Trainer):
 
 
 class Average(TrainerCallback):
-    """The trainer has no average of its own."""
+    """An average of the weights, which the Trainer lacks."""
 
     def on_train_begin(
         self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any
@@ -77,10 +77,15 @@ def minimal(loader: TurnLoader, problem: Problem, epochs: int) -> None:
 
 def typical(loader: TurnLoader, problem: Problem, epochs: int) -> None:
     options = {
-        "logging_steps": INTERVAL, "save_strategy": "epoch", "save_total_limit": 5, "eval_strategy": "epoch", "max_grad_norm": MAX_NORM,
-        "lr_scheduler_type": "cosine_with_min_lr", "lr_scheduler_kwargs": {"min_lr": MIN_LR},
+        "logging_steps": INTERVAL,
+        "save_strategy": "epoch",
+        "save_total_limit": 5,
+        "eval_strategy": "epoch",
+        "max_grad_norm": MAX_NORM,
+        "lr_scheduler_type": "cosine_with_min_lr",
+        "lr_scheduler_kwargs": {"min_lr": MIN_LR},
         "per_device_eval_batch_size": problem.batch_size,
-    }  # fmt: skip
+    }
 
     def accuracy(output: Any) -> dict[str, float]:
         return {"accuracy": float((output.predictions.argmax(-1) == output.label_ids).mean())}
@@ -104,9 +109,19 @@ def _train(
     model = Model(problem)
     with tempfile.TemporaryDirectory() as name:
         arguments = TrainingArguments(
-            name, num_train_epochs=epochs, learning_rate=LR, use_cpu=True, disable_tqdm=True, report_to=[], remove_unused_columns=False,
-            per_device_train_batch_size=problem.batch_size, optim="sgd", optim_args="momentum=0.9", label_names=["labels"], **options,
-        )  # fmt: skip
+            name,
+            num_train_epochs=epochs,
+            learning_rate=LR,
+            use_cpu=True,
+            disable_tqdm=True,
+            report_to=[],
+            remove_unused_columns=False,
+            per_device_train_batch_size=problem.batch_size,
+            optim="sgd",
+            optim_args="momentum=0.9",
+            label_names=["labels"],
+            **options,
+        )
         trainer = WithOurLoader(model, arguments, train_dataset=loader.dataset, **parts)
         trainer.remove_callback(PrinterCallback)
         trainer.batches, trainer.val_batches = loader, ReadyLoader(problem)

@@ -1,4 +1,4 @@
-"""Read what the documentation says about a hook: its docstring, parameters, state and sites."""
+"""Read the documentation of a hook from its class: docstring, parameters, state and sites."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class HookDoc:
 
     Attributes:
         text: The docstring without its sections.
-        meanings: What each parameter means. A parameter of a base class is described there.
-        attributes: What each state field holds, in the same way.
-        state_note: What else the hook keeps in a checkpoint.
+        meanings: The meaning of each parameter. A parameter of a base class is described there.
+        attributes: The content of each state field, in the same way.
+        state_note: Further state of the hook in a checkpoint.
         example: A code block in YAML, or in Python for a hook that a config cannot build.
     """
 
@@ -134,7 +134,7 @@ class HookDoc:
                 self.example = section.value.contents
 
     def _default(self, parameter: inspect.Parameter) -> str:
-        """Return a default as a config would have it."""
+        """Return a default as a config would write it."""
         default = parameter.default
         for field in self._fields():
             if field.name == parameter.name and field.default_factory is not dataclasses.MISSING:

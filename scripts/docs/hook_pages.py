@@ -100,7 +100,7 @@ class HookPages:
         return ""
 
     def _notes(self, hook: HookDoc) -> str:
-        """Return what follows from the class: how a run gets the hook, and how else to name it."""
+        """Return notes on how a run gets the hook, its base class and its other names."""
         lines = []
         if hook.name in DEFAULT_HOOKS:
             lines.append(

@@ -45,7 +45,7 @@ def draw_curve(hook: HookDoc) -> str:
 
 
 def _schedule(config: Any, recorder: Recorder) -> list[float]:
-    """Train a tiny model with a schedule and return what the recorder saw."""
+    """Train a tiny model with a schedule and return the recorded values."""
     model = torch.nn.Linear(1, 1)
     batch = (torch.zeros(1, 1), torch.zeros(1, 1))
     with tempfile.TemporaryDirectory() as work_dir:

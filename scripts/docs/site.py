@@ -1,7 +1,8 @@
-"""The parts of the documentation site that are made from the code. mkdocs calls the `on_` functions.
+"""The parts of the documentation site that are generated from the code, for mkdocs.
 
-The pages of the hooks are made while the site is built. Hand-written pages may have markers such as
-`<!-- made: hooks -->` on a line, which are replaced by what `Site.part` returns.
+mkdocs calls the `on_` functions. The pages of the hooks are generated while the site is built.
+Hand-written pages may have markers such as `<!-- made: hooks -->` on a line, which are replaced by
+the result of `Site.part`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Nav = list[Any]
 
 
 class Site:
-    """The made parts of the site.
+    """The generated parts of the site.
 
     Args:
         docs: The directory of the hand-written pages.
@@ -50,7 +51,8 @@ class Site:
 
     def curves(self) -> dict[str, HookDoc]:
         """Return the schedules by the paths of their pictures."""
-        return {f"hooks/images/{curve_name(h)}": h for h in self.hooks if is_schedule(h)}
+        schedules = [hook for hook in self.hooks if is_schedule(hook)]
+        return {f"hooks/images/{curve_name(hook)}": hook for hook in schedules}
 
     def groups(self) -> dict[str, list[str]]:
         """Return the file names of the hooks' pages by purpose."""
@@ -78,7 +80,7 @@ class Site:
         return MARKER.sub(lambda marker: self.part(marker[1]), markdown)
 
     def part(self, name: str) -> str:
-        """Return what stands in the place of a marker."""
+        """Return the text that replaces a marker."""
         if name == "hooks":
             return self._pages.index(self.groups())
         if name == "loop":

@@ -1,4 +1,4 @@
-"""Change bytes at random, as damage and attackers do."""
+"""Random changes of files, such as damage or an attacker would make."""
 
 from __future__ import annotations
 
@@ -9,8 +9,21 @@ import random
 import zipfile
 from typing import Any
 
-INTERESTING = (b"\x00", b"\xff" * 8, b"\x7f\xff\xff\xff", b"../", b"\x1b[", b"{}", b"[[[[", b"nan", b"1e999", "\u2028".encode())  # fmt: skip
-VALUES = (None, True, -1, 2**63, 10**30, 1e308, "", "../x", "\x1b[31m", "a" * 300, [], {}, [[]], {"": None})  # fmt: skip
+INTERESTING = (
+    b"\x00",
+    b"\xff" * 8,
+    b"\x7f\xff\xff\xff",
+    b"../",
+    b"\x1b[",
+    b"{}",
+    b"[[[[",
+    b"nan",
+    b"1e999",
+    "\u2028".encode(),
+)
+NUMBERS = (-1, 2**63, 10**30, 1e308)
+TEXTS = ("", "../x", "\x1b[31m", "a" * 300)
+VALUES = (None, True, *NUMBERS, *TEXTS, [], {}, [[]], {"": None})
 MAX_EDITS = 8
 
 

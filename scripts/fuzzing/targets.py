@@ -1,4 +1,4 @@
-"""The readers that are fuzzed, each with honest files to start from.
+"""The readers that are fuzzed, each with valid files to start from.
 
 A target is a function of a path. It may return, or raise an error for users (HooklineError). Any
 other exception, a crash, or a case that takes longer than the limit is a finding.
@@ -35,7 +35,7 @@ Mutate = Callable[[bytes, random.Random], bytes]
 
 @dataclass(frozen=True)
 class Target:
-    """A reader, the name of its file, honest contents of that file, and ways to change them."""
+    """A reader, the name of its file, valid contents of that file, and ways to change them."""
 
     read: Callable[[Path], object]
     file: str

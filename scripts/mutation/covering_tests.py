@@ -1,4 +1,4 @@
-"""Which tests execute which lines: measured once for a commit, with coverage contexts.
+"""The tests that execute each line, measured once for a commit with coverage contexts.
 
 Lines that run only in processes that tests start, as in distributed jobs, count as not executed.
 """
@@ -29,7 +29,7 @@ class CoveringTests:
     """The tests that execute a line, and their durations.
 
     Args:
-        folder: Where the measurement is stored.
+        folder: The directory of the measurement.
         tree: The checked-out commit.
     """
 

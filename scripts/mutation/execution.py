@@ -1,7 +1,7 @@
-"""Run tests in processes that are forked from one that has torch imported, so that a mutant costs a second and not ten.
+"""Run tests in processes that are forked from one with torch imported, to save ten seconds each.
 
-Each slot has a copy of the commit, in which one file is changed while its tests run. A test that fails only counts if it passes in
-the same conditions without the change.
+Each slot has a copy of the commit, in which one file is changed while its tests run. A failed test
+only counts if it passes in the same conditions without the change.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Slot:
             os._exit(code)
 
     def _run_pytest(self, tests: list[str]) -> int:
-        # A changed file may keep its size and, within a second, its time: cached bytecode would hide the change.
+        # A changed file may keep its size and its time, so cached bytecode could hide the change.
         sys.dont_write_bytecode = True
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         os.environ["PYTHONPATH"] = str(self.tree)
@@ -155,10 +155,10 @@ class Slot:
 
 
 class Selection:
-    """A pytest plugin that runs the given tests in the given order, and records the first failure."""
+    """A pytest plugin that runs tests in a given order, and records the first failure."""
 
     def __init__(self, tests: list[str], failed: Path) -> None:
-        self.order = {test: place for place, test in enumerate(tests)}
+        self.order = {test: index for index, test in enumerate(tests)}
         self.failed = failed
 
     @pytest.hookimpl(trylast=True)

@@ -1,7 +1,8 @@
 """Small changes of a source file, made with the operators of mutmut.
 
-Left out: type annotations, decorators, docstrings, texts (string literals with a space), the messages of `raise`, `assert`, warnings
-and log calls, `__repr__`, `__all__`, `if TYPE_CHECKING`, and `zip`'s `strict`.
+Left out: type annotations, decorators, docstrings, texts (string literals with a space), the
+messages of `raise`, `assert`, warnings and log calls, `__repr__`, `__all__`, `if TYPE_CHECKING`,
+and `zip`'s `strict`.
 """
 
 from __future__ import annotations
@@ -26,13 +27,10 @@ MESSAGE_METHODS = {
     "warn",
     "warn_once",
 }
-UNCHANGED_CALLS = {
-    "len",
-    "isinstance",
-    "TypeVar",
-    "ParamSpec",
-}  # neither the call nor its arguments
-UNCHANGED_ARGUMENTS = {"cast", "zip"}  # the call; its arguments are changed
+# Calls that are not changed, and neither are their arguments.
+UNCHANGED_CALLS = {"len", "isinstance", "TypeVar", "ParamSpec"}
+# Calls whose list of arguments is not changed, although each argument is.
+UNCHANGED_ARGUMENTS = {"cast", "zip"}
 
 
 @dataclass(frozen=True)
@@ -140,8 +138,9 @@ class ChangeFinder(cst.CSTVisitor):
     def _scope(self, line: int) -> tuple[int, int]:
         """Return the lines whose execution shows that a test reaches the change.
 
-        Inside a function they are the lines of the statement. Code outside of functions runs once, at import, in whatever test
-        comes first: there they are the lines of the function of which this is a default value, of the class, or of the module.
+        Inside a function they are the lines of the statement. Other code runs once, at import, in
+        the test that comes first. For it they are the lines of the function whose default value it
+        is, of the class, or of the module.
         """
         functions = [node for node in self._enclosing if isinstance(node, cst.FunctionDef)]
         if functions and line >= self._body_start(functions[-1]):
@@ -173,7 +172,8 @@ class ChangeFinder(cst.CSTVisitor):
 def replacements(node: cst.CSTNode) -> Iterable[cst.CSTNode]:
     """Yield the changed versions of a node.
 
-    Of the three changes of a string one is taken. A false value is not assigned in place of another: that is hardly ever a change.
+    A string is changed in one of three ways only. An assigned False or None is not replaced by the
+    other: code rarely distinguishes them.
     """
     if called_name(node) in UNCHANGED_ARGUMENTS:
         return

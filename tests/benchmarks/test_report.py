@@ -28,7 +28,7 @@ def test_a_claim_that_does_not_hold_is_reported() -> None:
     slow = copy.deepcopy(FOUND)
     slow["dispatch"]["results"]["10"]["Hookline"]["ratio"] = 9.0
     (problem,) = set(check_claims(slow, run.commands())) - set(before)
-    assert problem.startswith("the_parts_cost_little: one site with ten hooks: 9.000")
+    assert problem.startswith("check_part_costs: one site with ten hooks: 9.000")
 
 
 @pytest.mark.parametrize("name", ["peers_mlp", "growth"])

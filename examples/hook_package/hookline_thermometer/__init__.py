@@ -1,4 +1,4 @@
-"""A hook that looks after the temperature of the machine."""
+"""A hook that monitors the temperature of the machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ __all__ = ["ThermometerHook"]
 
 @dataclass
 class ThermometerHook(BaseHook):
-    """Record the temperature every `interval` iterations; save and stop when it is above `limit` degrees Celsius.
+    """Record the temperature, and save and stop when it is too high.
 
     Machines without a sensor are skipped.
+
+    Args:
+        interval: The number of iterations between two measurements.
+        limit: The highest temperature in degrees Celsius.
     """
 
     interval: int = 50
@@ -42,4 +46,5 @@ class ThermometerHook(BaseHook):
     def measure(self) -> float | None:
         """Return the highest temperature, or None if the machine has no sensor."""
         sensors: dict[str, list[Any]] = getattr(psutil, "sensors_temperatures", dict)()
-        return max((sensor.current for group in sensors.values() for sensor in group), default=None)
+        temperatures = [sensor.current for group in sensors.values() for sensor in group]
+        return max(temperatures, default=None)
