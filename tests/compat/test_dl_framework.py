@@ -188,13 +188,13 @@ def test_a_custom_hook_logs_and_records(block, trainer, caplog):
     caplog.set_level(logging.INFO, "hookline")
     trainer.register_hook(execute(block)["MyCustomHook"]())
     trainer.train()
-    told = [message for message in caplog.messages if re.match("训练|完成", message)]
-    assert told[0] == "训练即将开始！"
-    assert [message.partition("，")[0] for message in told[1:]] == [
+    logged = [message for message in caplog.messages if re.match("训练|完成", message)]
+    assert logged[0] == "训练即将开始！"
+    assert [message.partition("，")[0] for message in logged[1:]] == [
         "完成第 1 个epoch",
         "完成第 2 个epoch",
     ]
-    assert "'accuracy': 0." in told[1]
+    assert "'accuracy': 0." in logged[1]
     assert trainer.events.latest()["custom/metric"] == 0.5
 
 
@@ -246,17 +246,17 @@ def test_all_services_of_the_list_are_there(trainer):
 
 def test_services_are_arguments_too_also_for_hooks_of_the_config(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    asked = []
+    received = []
 
     @HookRegistry.register("AsksByName")
     class AsksByName(BaseHook):
         def before_training(self, trainer, visualizer, checkpoints_dir):
-            asked.append((trainer, visualizer, checkpoints_dir))
+            received.append((trainer, visualizer, checkpoints_dir))
 
     config = small_config(hooks=["AsksByName", {"type": "CheckpointHook", "out_dir": "elsewhere"}])
     trainer = BaseTrainer(config)
     trainer.train()
-    assert asked == [(trainer, trainer.get_service("visualizer"), Path("elsewhere"))]
+    assert received == [(trainer, trainer.get_service("visualizer"), Path("elsewhere"))]
     assert Path("elsewhere/last.pth").is_file()
 
 

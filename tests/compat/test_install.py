@@ -1,4 +1,4 @@
-"""`install`: another framework's name means ours, in this process, only when asked; what is not covered is named."""
+"""`install`: a framework's name imports our version, in this process and on request only."""
 
 from __future__ import annotations
 

@@ -60,11 +60,11 @@ class Scored(Points):
 
     def __init__(self, scores, name="acc"):
         super().__init__(8)
-        self.scores, self.name, self.asked = list(scores), name, []
+        self.scores, self.name, self.calls = list(scores), name, []
 
     def evaluate(self, results, logger=None, **kwargs):
-        self.asked.append(kwargs)
-        return {self.name: self.scores[len(self.asked) - 1]}
+        self.calls.append(kwargs)
+        return {self.name: self.scores[len(self.calls) - 1]}
 
 
 def scored(scores, name="acc"):
@@ -132,7 +132,7 @@ def test_evaluation_by_iteration_leaves_the_mode_and_the_log_of_training_in_orde
     runner = make_runner(tmp_path, IterBasedRunner)
     run(runner, hook, watch, log_config=log)
     assert modes == [True] * 12
-    assert hook.dataloader.dataset.asked == [{"scale": 3}] * 3
+    assert hook.dataloader.dataset.calls == [{"scale": 3}] * 3
     (path,) = tmp_path.glob("*.log.json")
     rows = [json.loads(line) for line in path.read_text().splitlines()[1:]]
     assert [(row["mode"], row["iter"]) for row in rows][:3] == [

@@ -32,9 +32,9 @@ def test_a_python_config_stands_on_its_bases(
     assert cfg.model == {"type": "Net", "depth": 50, "neck": {"width": 8}}
     assert (cfg.rate, cfg.lr) == (0.2, 0.1)
     assert "math" not in cfg
-    said = capsys.readouterr().out
-    assert f"running the Python config {tmp_path / 'child.py'}" in said
-    assert f"running the Python config {tmp_path / 'base.py'}" in said
+    output = capsys.readouterr().out
+    assert f"running the Python config {tmp_path / 'child.py'}" in output
+    assert f"running the Python config {tmp_path / 'base.py'}" in output
 
 
 YAML = "_base_: base.py\nmodel:\n  depth: 34\nrate: '{{_base_.lr}}'\n"

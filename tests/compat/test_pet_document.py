@@ -24,7 +24,7 @@ from tests.helpers import make_runner
 BLOCKS = read_blocks("pet")
 CASES: dict[str, Any] = {}
 
-# What the file that the blocks are from imports, besides its clock.
+# The imports of the file that the blocks are from, without its clock.
 IMPORTS = {
     "datetime": datetime, "itertools": itertools, "torch": torch, "Counter": collections.Counter,
     "OrderedDict": collections.OrderedDict, "EventStorage": EventStorage, "EventWriter": EventWriter,

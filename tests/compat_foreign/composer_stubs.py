@@ -1,6 +1,6 @@
 """What Composer imports and this environment does not have: torchvision, which does not go with this torch, and MosaicML's client.
 
-Only the names are there. Composer checks with them whether something is, say, a data set of torchvision's.
+Only the names are there. Composer checks with them whether an object is a data set of torchvision.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ _failed: set[str] = set()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
-        "markers", "shows(row): the test shows what the matrix says of a callback"
+        "markers", "shows(row): the test verifies a row of the matrix of callbacks"
     )
 
 
@@ -68,7 +68,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """When all of the folder was run, the page must say what was found."""
+    """Compare the page with the results, if all tests of the folder ran."""
     config = session.config
     chosen = config.option.keyword or any("::" in arg or arg.endswith(".py") for arg in config.args)
     whole = (

@@ -1,6 +1,6 @@
 """Unmodified callbacks and algorithms of Composer, compared with runs in Composer's Trainer.
 
-Composer asks for an older torch and for torchvision. Its own code runs with this torch; what it imports of torchvision and of its
+Composer requires an older torch and for torchvision. Its own code runs with this torch; what it imports of torchvision and of its
 maker's client is replaced by empty names while it is imported.
 """
 
@@ -625,15 +625,15 @@ def test_a_metric_has_all_its_names(tmp_path):
     assert run_here(tmp_path, stopper, epochs=12).epoch < 12
 
 
-@pytest.mark.parametrize("asked", ["state.deepspeed_config_of_old", "state.model.tokenizer"])
-def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path, asked):
+@pytest.mark.parametrize("attribute", ["state.deepspeed_config_of_old", "state.model.tokenizer"])
+def test_a_missing_attribute_names_callback_attribute_and_version(tmp_path, attribute):
     class Curious(composer.Callback):
         def epoch_end(self, state, logger):
             assert not hasattr(state.model, "nothing")
-            return attrgetter(asked.removeprefix("state."))(state)
+            return attrgetter(attribute.removeprefix("state."))(state)
 
     with pytest.raises(
-        MissingAttribute, match=rf"Curious needs `{re.escape(asked)}` of composer 0\.32\.1"
+        MissingAttribute, match=rf"Curious needs `{re.escape(attribute)}` of composer 0\.32\.1"
     ):
         run_here(tmp_path, Curious())
 

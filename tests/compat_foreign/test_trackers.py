@@ -359,7 +359,7 @@ def test_swanlab_callback(tmp_path):
 
     settings = swanlab.Settings(
         probe=swanlab.Settings.Probe(requirements=False, monitor=False)
-    )  # it would ask pip for seconds
+    )  # it would run pip for seconds
 
     def make(folder):
         swanlab.init(mode="offline", log_dir=str(folder / "swanlog"), settings=settings)

@@ -129,7 +129,7 @@ def test_a_metric_has_all_its_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("hooks", "parts", "told"),
+    ("hooks", "parts", "expected"),
     [
         (
             [LoggerHook(interval=8)],
@@ -154,11 +154,11 @@ def test_a_metric_has_all_its_names(tmp_path):
         ([], {"epochs": None, "max_iters": 16}, {"max_steps": 5}),  # of 4, 2, 4, 2 and 4 iterations
     ],
 )
-def test_intervals_are_counted_in_optimizer_steps(tmp_path, hooks, parts, told):
+def test_intervals_are_counted_in_optimizer_steps(tmp_path, hooks, parts, expected):
     callback, owner = wrap(TrainerCallback()), GradientCumulativeOptimizerHook(cumulative_iters=4)
     runner = run_here(tmp_path, callback, *hooks, owner=owner, **{"epochs": 3, **parts})
     args = callback.shared.args
-    assert {name: getattr(args, name) for name in told} == told
+    assert {name: getattr(args, name) for name in expected} == expected
     assert callback.shared.state.max_steps == runner.optimizer_steps
 
 
@@ -283,7 +283,7 @@ def test_default_flow_callback(tmp_path):
     )
     ours = [
         step for step in here.evaluated if step % 6 or step == 12
-    ]  # EvalHook evaluates after each epoch besides
+    ]  # EvalHook also evaluates after each epoch
     assert ours == there.evaluated
     assert here.saved == there.saved
     assert runner.optimizer_steps == 12

@@ -163,7 +163,7 @@ def roll_back(folder: Path, spike: float) -> dict[str, Any]:
 
 
 def train_part(folder: Path, stop_at: int | None = None, **options: Any) -> dict[str, Any]:
-    """Train, on all of the data or until one process asks to stop; what each saw, and where it stopped."""
+    """Train on all data, or until one rank requests a stop; return what each rank saw."""
     seen = Samples()
     hooks = [seen, *options.pop("hooks", [])] + ([StopAt(0, stop_at)] if stop_at else [])
     run = runner(folder, hooks=hooks, **options)
@@ -223,9 +223,9 @@ def talk(folder: Path, long: int = 0) -> dict[str, Any]:
 
     world = connect()
     own = f"{world.rank}" * (long if world.rank else 1)
-    told = world.gather_text(own)
+    texts = world.gather_text(own)
     return {
-        "told": [len(text) for text in told],
+        "lengths": [len(text) for text in texts],
         "main": world.broadcast_str(f"from {world.rank}"),
         "sum": world.sum([float(world.rank + 1), 0.5]),
     }

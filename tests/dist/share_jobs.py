@@ -144,4 +144,4 @@ def lengths(folder: Path, batch_size: int, **options: Any) -> dict[str, Any]:
         **options,
     )
     run.train()
-    return {"said": run.max_iters, "was": run.iter, "epoch": run.epoch}
+    return {"max_iters": run.max_iters, "iter": run.iter, "epoch": run.epoch}

@@ -25,12 +25,12 @@ class Asks(BaseHook):
         self.first, self.then, self.saved = first, then, []
 
     def before_train(self, runner):
-        self.ask(runner, self.first)
+        self.request(runner, self.first)
 
     def after_val_epoch(self, runner):
-        self.ask(runner, self.then)
+        self.request(runner, self.then)
 
-    def ask(self, runner, things):
+    def request(self, runner, things):
         if "validate" in things:
             runner.request_validate(collective=self.collective)
         if "save" in things:

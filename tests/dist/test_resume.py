@@ -59,7 +59,7 @@ def test_a_run_knows_its_length_when_there_are_more_processes_with_as_many_sampl
         hooks=[ITERATION, {"type": "StopAtHook", "iter": 4}],
         max_epochs=2,
     )
-    assert before == {"said": 26, "was": 4, "epoch": 0}
+    assert before == {"max_iters": 26, "iter": 4, "epoch": 0}
     left = -(-(103 - 4 * 8) // 16) + 7
     for result in run_job(
         2,
@@ -70,7 +70,7 @@ def test_a_run_knows_its_length_when_there_are_more_processes_with_as_many_sampl
         max_epochs=2,
         resume="auto",
     ):
-        assert result == {"said": 4 + left, "was": 4 + left, "epoch": 2}
+        assert result == {"max_iters": 4 + left, "iter": 4 + left, "epoch": 2}
 
 
 def test_a_checkpoint_of_two_processes_has_one_file_that_one_process_can_read(tmp_path):

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("long", [1, 5000])
 def test_messages_of_any_length_come_over(tmp_path, long):
     for result in run_job(2, jobs.talk, tmp_path, long=long):
-        assert result == {"told": [1, long], "main": "from 0", "sum": [3.0, 1.0]}
+        assert result == {"lengths": [1, long], "main": "from 0", "sum": [3.0, 1.0]}
 
 
 def test_a_data_set_with_evaluate_gets_all_predictions_in_order_and_a_custom_metric_its_mean(

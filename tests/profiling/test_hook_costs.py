@@ -96,7 +96,7 @@ def test_a_hook_that_acts_now_and_then_is_met_as_often_as_that(tmp_path, clock):
 
 
 def test_the_phases_add_up_to_the_iteration(tmp_path, clock):
-    asked: list[float] = []
+    batch_times: list[float] = []
 
     class Loader:
         def __len__(self):
@@ -104,7 +104,7 @@ def test_the_phases_add_up_to_the_iteration(tmp_path, clock):
 
         def __iter__(self):
             for batch in batches(40):
-                asked.append(clock())
+                batch_times.append(clock())
                 clock.advance(0.0005)
                 yield batch
 
@@ -131,7 +131,7 @@ def test_the_phases_add_up_to_the_iteration(tmp_path, clock):
     runner.train()
     count, phases = runner.sites.costs.phase_totals()
     assert count == 40
-    wall = (asked[-1] - asked[0]) / 39  # from batch to batch
+    wall = (batch_times[-1] - batch_times[0]) / 39  # from batch to batch
     assert sum(phases.values()) / 40 == pytest.approx(wall)
     spent = {
         "data": 0.0005,
