@@ -27,7 +27,7 @@ class Clock(Protocol):
     epoch: int
 
 
-class Mean(NamedTuple):
+class NamedMean(NamedTuple):
     """A mean of a scalar that is reported under another name."""
 
     of: str
@@ -60,7 +60,7 @@ class EventStorage:
         self._evaluated: dict[str, Series] = {}  # of the current or last evaluation
         self._into = self._series  # the target of new scalars
         self._window = WINDOW
-        self._means: dict[str, Mean] = {}
+        self._means: dict[str, NamedMean] = {}
         self.losses_of = -1  # the last iteration whose losses a hook has recorded
         # The learning rates of the last step, if a schedule has changed them since.
         self.step_learning_rates: dict[str, float] | None = None
@@ -200,7 +200,7 @@ class EventStorage:
         if over not in ("epoch", "global") and not (isinstance(over, int) and 1 <= over <= LONGEST):
             message = f"the window of a mean must be 'epoch', 'global' or 1 to {LONGEST} values"
             raise ConfigError(message, component="add_mean", parameter="over", value=over)
-        self._means[name] = Mean(of, over)
+        self._means[name] = NamedMean(of, over)
         if isinstance(over, int):
             self.keep(over)
         elif of in self._series and self._series[of].running is None:

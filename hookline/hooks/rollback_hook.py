@@ -6,33 +6,20 @@ import math
 from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-
+from hookline.checkpoint.manifest import Entry
 from hookline.dist.gather import batch_share
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import ConfigError, InvalidLoss, parameter_error, require_at_least
-from hookline.optim.groups import param_groups
-
-MIN_LOSSES = 10  # that must be known before one can be called a spike
-
-
-class Step(NamedTuple):
-    """An iteration whose losses are checked."""
-
-    iter: int
-    epoch: int
-    batch: int
-    losses: Any  # of all ranks; a tensor, or a list once they are known
-
-
-class BadLoss(NamedTuple):
-    """A loss that is not finite or a spike."""
-
-    rank: int
-    loss: float
-    why: str
+from hookline.optim.bad_losses import (
+    MIN_LOSSES,
+    BadLoss,
+    IterationLosses,
+    LossReader,
+    find_bad_loss,
+)
+from hookline.optim.groups import param_groups, scale_learning_rates
 
 
 @HOOKS.register()
@@ -82,7 +69,7 @@ class RollbackHook(BaseHook):
     bases: list[float | None] = state([])  # the groups' initial rates, as cut
 
     replaces = ("CheckInvalidLossHook",)
-    priority = Priority.VERY_LOW  # first in `after_*`, before others use the bad loss
+    priority = Priority.VERY_LOW  # First in `after_*`, before others use the bad loss.
     ranks = "collective"
 
     def __post_init__(self) -> None:
@@ -92,7 +79,7 @@ class RollbackHook(BaseHook):
             raise parameter_error(self, "spike", "must be above 1")
         if not 0 < self.lr_factor <= 1:
             raise parameter_error(self, "lr_factor", "must be in (0, 1]")
-        self._pending: tuple[Step, Any] | None = None
+        self._reader = LossReader()
 
     def before_train(self, runner: BaseRunner) -> None:
         if not runner.checkpointer.is_open:
@@ -101,7 +88,7 @@ class RollbackHook(BaseHook):
         self._skip_batches(runner)
         for group, base in zip(param_groups(runner.optimizer), self.bases, strict=False):
             if base is not None and math.isclose(group["initial_lr"] * self.lr_cut, base):
-                group["initial_lr"] = base  # a schedule has set the config's rate
+                group["initial_lr"] = base  # A schedule has restored the configured rate.
         if not runner.loop.resuming:
             runner.request_save("start", collective=True)
 
@@ -109,66 +96,31 @@ class RollbackHook(BaseHook):
         loss = runner.outputs["loss"].detach()
         share = batch_share(runner)
         if share > 1:
-            loss = loss / share  # UnevenBatchHook has multiplied it
+            loss = loss / share  # UnevenBatchHook has multiplied it.
         losses = runner.world.gather_numbers(loss)
-        step = self._known_step(Step(runner.iter, runner.epoch, runner.batch_idx, losses))
-        if step is None:
+        position = (runner.iter, runner.epoch, runner.batch_idx)
+        known = self._reader.read(IterationLosses(*position, losses))
+        if known is None:
             return
-        bad = self._find_bad_loss(step.losses)
+        bad = find_bad_loss(known.losses, self.recent, self.spike)
         if bad is not None:  # the same on all ranks
-            runner.loop.requests.roll_back(partial(self._roll_back, step, bad))
+            runner.loop.requests.roll_back(partial(self._roll_back, known, bad))
         elif self.spike is not None:
-            self.recent = [*self.recent[1 - self.window :], fmean(step.losses)]
+            self.recent = [*self.recent[1 - self.window :], fmean(known.losses)]
 
-    def _known_step(self, step: Step) -> Step | None:
-        """Return the step whose losses are known: on a GPU the one before, to avoid a wait."""
-        if step.losses.device.type == "cpu":
-            return step._replace(losses=step.losses.tolist())
-        before = self._pending
-        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        copy = step.losses.to("cpu", non_blocking=True)
-        event.record()
-        self._pending = step._replace(losses=copy), event
-        if before is None:
-            return None
-        before[1].synchronize()
-        return before[0]._replace(losses=before[0].losses.tolist())
-
-    def _find_bad_loss(self, losses: list[float]) -> BadLoss | None:
-        for rank, loss in enumerate(losses):
-            if not math.isfinite(loss):
-                return BadLoss(rank, loss, "not finite")
-        if self.spike is None or len(self.recent) < MIN_LOSSES:
-            return None
-        limit = self.spike * fmean(self.recent)
-        worst = max(losses)
-        if worst <= limit:
-            return None
-        return BadLoss(losses.index(worst), worst, f"a spike, above {limit:.6g}")
-
-    def _roll_back(self, step: Step, bad: BadLoss) -> None:
+    def _roll_back(self, at: IterationLosses, bad: BadLoss) -> None:
         runner = self.runner
         of_rank = f" on rank {bad.rank}" if runner.world.size > 1 else ""
-        trouble = f"the loss of iteration {step.iter + 1}{of_rank} is {bad.loss:.6g}, {bad.why}"
-        if len(self.history) >= self.max_rollbacks:
-            message = f"{trouble}, after {len(self.history)} rollbacks"
-            raise InvalidLoss(message, component=self.name, parameter="max_rollbacks")
-        runner.checkpointer.wait()
-        entry = runner.checkpointer.find_newest()
-        if entry is None or entry.step > step.iter:
-            directory = runner.checkpointer.store.directory
-            raise InvalidLoss(
-                f"{trouble}, and there is no checkpoint of this run in {directory} to roll back to",
-                component=self.name,
-            )
+        trouble = f"the loss of iteration {at.iter + 1}{of_rank} is {bad.loss:.6g}, {bad.why}"
+        entry = self._find_checkpoint(at, trouble)
         checkpoint = runner.checkpointer.load_entry(entry)
-        skipped = self._bad_batches(step, checkpoint["meta"])
+        skipped = self._bad_batches(at, checkpoint["meta"])
         old_cut = checkpoint["hooks"].get(self.name, {}).get("lr_cut", 1.0)
         self.skipped = [*self.skipped, *(each for each in skipped if each not in self.skipped)]
         self.lr_cut *= self.lr_factor
         record = {
-            "iter": step.iter + 1,
-            "epoch": step.epoch + 1,
+            "iter": at.iter + 1,
+            "epoch": at.epoch + 1,
             "rank": bad.rank,
             "loss": bad.loss,
             "why": bad.why,
@@ -178,20 +130,38 @@ class RollbackHook(BaseHook):
             "back_to": entry.step,
         }
         self.history = [*self.history, record]
-        checkpoint["hooks"][self.name] = self.state_dict()  # remember the rollback itself
+        # The checkpoint is older than this rollback: resume with the hook's current state.
+        checkpoint["hooks"][self.name] = self.state_dict()
         runner.checkpointer.resume_from(checkpoint)
-        self._cut_rates(runner, self.lr_cut / old_cut)
+        self.bases = scale_learning_rates(runner.optimizer, runner.scheduler, self.lr_cut / old_cut)
         checkpoint["hooks"][self.name] = self.state_dict()
         self._skip_batches(runner)
-        self._pending = None
+        self._reader.discard()
         numbers = [batch + 1 for _, batch in skipped]
         back = f"back to {entry.name} (iteration {entry.step}), skipping batches {numbers}"
         self._report(runner, f"{trouble}: {back}")
 
-    def _bad_batches(self, step: Step, meta: dict[str, Any]) -> list[list[int]]:
-        first = meta["inner_iter"] if meta["epoch"] == step.epoch else 0
-        first = max(first, step.batch + 1 - self.skip_batches)
-        return [[step.epoch, batch] for batch in range(first, step.batch + 1)]
+    def _find_checkpoint(self, at: IterationLosses, trouble: str) -> Entry:
+        """Return the newest checkpoint from before a bad loss; raise if the run must fail."""
+        if len(self.history) >= self.max_rollbacks:
+            message = f"{trouble}, after {len(self.history)} rollbacks"
+            raise InvalidLoss(message, component=self.name, parameter="max_rollbacks")
+        checkpointer = self.runner.checkpointer
+        checkpointer.wait()
+        entry = checkpointer.find_newest()
+        if entry is None or entry.step > at.iter:
+            directory = checkpointer.store.directory
+            message = (
+                f"{trouble}, and there is no checkpoint of this run in {directory} to roll back to"
+            )
+            raise InvalidLoss(message, component=self.name)
+        return entry
+
+    def _bad_batches(self, at: IterationLosses, meta: dict[str, Any]) -> list[list[int]]:
+        """Return the batches to skip, none of them from before the checkpoint."""
+        first = meta["inner_iter"] if meta["epoch"] == at.epoch else 0
+        first = max(first, at.batch + 1 - self.skip_batches)
+        return [[at.epoch, batch] for batch in range(first, at.batch + 1)]
 
     def _report(self, runner: BaseRunner, text: str) -> None:
         if self.lr_factor < 1:
@@ -208,17 +178,3 @@ class RollbackHook(BaseHook):
             here = (runner.epoch, runner.inner_iter)
             left = (runner.max_epochs - runner.epoch) * runner.epoch_length - runner.inner_iter  # type: ignore[operator]
             runner.max_iters = runner.iter + left - sum(each >= here for each in skipped)
-
-    def _cut_rates(self, runner: BaseRunner, factor: float) -> None:
-        groups = param_groups(runner.optimizer)
-        for group in groups:
-            for key in ("lr", "initial_lr"):
-                if key in group:
-                    group[key] *= factor
-        self.bases = [group.get("initial_lr") for group in groups]
-        schedulers = runner.scheduler
-        if not isinstance(schedulers, (list, tuple)):
-            schedulers = [schedulers]
-        for scheduler in schedulers:
-            if hasattr(scheduler, "base_lrs"):
-                scheduler.base_lrs = [rate * factor for rate in scheduler.base_lrs]

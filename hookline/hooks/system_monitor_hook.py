@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +11,20 @@ import psutil
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import parameter_error, require_at_least
+from hookline.profiling.system_usage import (
+    DISK_FIELDS,
+    NETWORK_FIELDS,
+    CpuUse,
+    GpuUse,
+    MemoryUse,
+    Rates,
+    Scalars,
+    Source,
+    read_all,
+)
 
 FIRST_SAMPLE_S = 0.1  # The first sample comes early, so that short runs have one too.
 JOIN_TIMEOUT_S = 5.0  # A driver that hangs must not block the end of the run.
-
-Scalars = dict[str, float]
-Source = Callable[[], Scalars]
 
 
 @HOOKS.register()
@@ -96,10 +102,10 @@ class SystemMonitorHook(BaseHook):
             nvml = self._open_nvml(logger)
         try:
             sources = self._sources(nvml)
-            _sample(sources)  # Rates are differences: they need a first reading.
+            read_all(sources)  # Rates are differences: they need a first reading.
             pause = min(self.interval, FIRST_SAMPLE_S)
             while not stop.wait(pause):
-                self._latest = _sample(sources)
+                self._latest = read_all(sources)
                 self.samples_taken += 1
                 pause = self.interval
         except Exception:  # A failure of the monitor must not end training.
@@ -123,91 +129,16 @@ class SystemMonitorHook(BaseHook):
 
     def _sources(self, nvml: Any) -> list[Source]:
         sources: list[Source] = []
-        process = psutil.Process()
         if self.track_cpu:
-            sources.append(lambda: _cpu_use(process))
+            sources.append(CpuUse())
         if self.track_memory:
-            sources.append(lambda: _memory_use(process))
+            sources.append(MemoryUse())
         if self.track_network:
-            fields = {"network_sent_mb_s": "bytes_sent", "network_received_mb_s": "bytes_recv"}
-            sources.append(Rates(psutil.net_io_counters, fields))
+            sources.append(Rates(psutil.net_io_counters, NETWORK_FIELDS))
         if self.track_disk:
-            fields = {"disk_read_mb_s": "read_bytes", "disk_written_mb_s": "write_bytes"}
-            sources.append(Rates(psutil.disk_io_counters, fields))
+            sources.append(Rates(psutil.disk_io_counters, DISK_FIELDS))
         if nvml is not None:
+            options = {"compute": self.track_gpu, "memory": self.track_gpu_memory}
             for index in range(nvml.nvmlDeviceGetCount()):
-                sources.append(self._gpu_source(nvml, index))
+                sources.append(GpuUse(nvml, index, **options))
         return sources
-
-    def _gpu_source(self, nvml: Any, index: int) -> Source:
-        device = nvml.nvmlDeviceGetHandleByIndex(index)
-
-        def read() -> Scalars:
-            scalars: Scalars = {}
-            if self.track_gpu:
-                scalars[f"gpu{index}_percent"] = nvml.nvmlDeviceGetUtilizationRates(device).gpu
-            if self.track_gpu_memory:
-                memory = nvml.nvmlDeviceGetMemoryInfo(device)
-                scalars[f"gpu{index}_memory_percent"] = 100 * memory.used / memory.total
-                scalars[f"gpu{index}_memory_gb"] = memory.used / 1e9
-            return scalars
-
-        return read
-
-
-class Rates:
-    """Byte counters as MB/s since the last reading; empty if the machine has no such counters.
-
-    Args:
-        read: Returns the counters, or None.
-        fields: The attribute of the counters for each name of a rate.
-    """
-
-    def __init__(
-        self,
-        read: Callable[[], Any],
-        fields: dict[str, str],
-        clock: Callable[[], float] = time.perf_counter,
-    ) -> None:
-        self._read = read
-        self._fields = fields
-        self._clock = clock
-        self._last_time = clock()
-        self._last_counters = read()
-
-    def __call__(self) -> Scalars:
-        now = self._clock()
-        counters = self._read()
-        seconds = now - self._last_time
-        before = self._last_counters
-        self._last_time = now
-        self._last_counters = counters
-        if counters is None or before is None or not seconds:
-            return {}
-        rates: Scalars = {}
-        for name, attribute in self._fields.items():
-            change = getattr(counters, attribute) - getattr(before, attribute)
-            rates[name] = change / 1e6 / seconds
-        return rates
-
-
-def _cpu_use(process: psutil.Process) -> Scalars:
-    return {
-        "cpu_percent": psutil.cpu_percent(),
-        "process_cpu_percent": process.cpu_percent(),
-    }
-
-
-def _memory_use(process: psutil.Process) -> Scalars:
-    return {
-        "memory_percent": psutil.virtual_memory().percent,
-        "process_memory_gb": process.memory_info().rss / 1e9,
-    }
-
-
-def _sample(sources: list[Source]) -> Scalars:
-    sample: Scalars = {}
-    for source in sources:
-        for name, value in source().items():
-            sample[f"system/{name}"] = value
-    return sample

@@ -98,3 +98,29 @@ def values_per_group(
         suffix = f" of optimizer {name!r}" if name else ""
         raise parameter_error(owner, parameter, f"must fit the {count} parameter groups{suffix}")
     return values
+
+
+def scale_learning_rates(
+    optimizers: Optimizers | None, schedulers: Any, factor: float
+) -> list[float | None]:
+    """Multiply current and initial learning rates by a factor, also those of schedulers.
+
+    Args:
+        optimizers: One optimizer, or several by name.
+        schedulers: One scheduler, a list, or None.
+        factor: The factor.
+
+    Returns:
+        The initial learning rate of each parameter group; None if it has none.
+    """
+    groups = param_groups(optimizers)
+    for group in groups:
+        for key in ("lr", "initial_lr"):
+            if key in group:
+                group[key] *= factor
+    if not isinstance(schedulers, (list, tuple)):
+        schedulers = [schedulers]
+    for scheduler in schedulers:
+        if hasattr(scheduler, "base_lrs"):
+            scheduler.base_lrs = [rate * factor for rate in scheduler.base_lrs]
+    return [group.get("initial_lr") for group in groups]

@@ -12,7 +12,6 @@ import pytest
 
 from hookline.engine import BaseHook
 from hookline.hooks import SystemMonitorHook
-from hookline.hooks.system_monitor_hook import Rates
 from tests.helpers import batches, make_runner
 from tests.problems import logged
 from tests.waiting import wait_until
@@ -80,17 +79,6 @@ def test_the_first_sample_comes_early_and_the_next_after_the_interval(tmp_path):
     hook = SystemMonitorHook(frequency=1, interval=1e6, **NO_GPU)  # Seconds: longer than any test.
     assert sampled(tmp_path, hook, iterations=20)
     assert hook.samples_taken == 1
-
-
-def test_rates_are_differences_over_time(clock):
-    counters = SimpleNamespace(bytes_sent=7_000_000)
-    rates = Rates(lambda: SimpleNamespace(**vars(counters)), {"sent": "bytes_sent"}, clock)
-    counters.bytes_sent += 3_000_000
-    clock.advance(2.0)
-    assert rates() == {"sent": 1.5}
-    clock.advance(1.0)
-    assert rates() == {"sent": 0.0}
-    assert rates() == {}  # No time has passed.
 
 
 @pytest.mark.parametrize(
