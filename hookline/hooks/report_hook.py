@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn.parameter import is_lazy
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, StopReason
 from hookline.events.describe import config_text, run_config
@@ -67,7 +68,8 @@ class ReportHook(BaseHook):
             "seed": runner.seed,
             "deterministic": torch.are_deterministic_algorithms_enabled(),
         }
-        parameters = sum(parameter.numel() for parameter in runner.model.parameters())
+        shaped = [each for each in runner.model.parameters() if not is_lazy(each)]
+        parameters = sum(parameter.numel() for parameter in shaped)
         about = {
             "model": f"{type(runner.model).__name__}, {parameters:,} parameters",
             "checkpoints": str(runner.checkpointer.store.directory),

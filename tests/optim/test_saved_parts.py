@@ -171,6 +171,23 @@ def test_lazy_modules_are_refused_before_training(tmp_path: Path) -> None:
     assert run.iter == 0
 
 
+def test_lazy_modules_are_refused_before_training_with_all_default_hooks(tmp_path: Path) -> None:
+    model = nn.Sequential(nn.LazyLinear(8), nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(model[1].parameters(), lr=0.1)
+    loss_fn = nn.CrossEntropyLoss()
+    run = Runner(
+        model,
+        train_loader=batches(),
+        optimizer=optimizer,
+        loss_fn=loss_fn,
+        max_epochs=1,
+        work_dir=tmp_path,
+    )
+    with raises_problem(HooklineError, parameter="model"):
+        run.train()
+    assert run.iter == 0
+
+
 def test_hook_state_that_cannot_be_stored_is_reported_before_training(tmp_path: Path) -> None:
     @dataclass
     class Collecting(BaseHook):
