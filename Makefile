@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 COMPAT := .venv-compat
 MMENGINE := .venv-mmengine
 PEERS := .venv-peers
+AUDIT := .venv-audit
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PIP := $(BIN)/python $(PIP_INSTALL) -c constraints.txt
 COMPAT_PIP := $(COMPAT)/bin/python $(PIP_INSTALL) --no-compile -c constraints.txt
@@ -25,7 +26,7 @@ OFFLINE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY
 # Most installed modules are never imported, so pip does not compile them; Python does at their first import, and must keep the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-exhaustive test-compat soak mutate fuzz compat-environment compat-matrix lint format check bench bench-check bench-peers docs clean
+.PHONY: setup demo test test-exhaustive test-compat soak mutate fuzz audit compat-environment compat-matrix lint format check bench bench-check bench-peers docs clean
 
 # `.use` has the package alone, `.dev` also the tools and every package that the tests use.
 setup: $(VENV)/.dev
@@ -96,6 +97,11 @@ mutate: $(VENV)/.dev
 fuzz: $(VENV)/.dev
 	$(BIN)/python -m scripts.fuzz --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
+# Known vulnerabilities of the pinned packages. Needs the network, so it is not a part of `lint`. The tool gets its own environment.
+audit: constraints.txt
+	test -x $(AUDIT)/bin/pip-audit || { $(PYTHON) -m venv $(AUDIT) && $(AUDIT)/bin/python $(PIP_INSTALL) 'pip-audit>=2.9'; }
+	$(AUDIT)/bin/pip-audit --requirement constraints.txt --no-deps --disable-pip
+
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
@@ -137,4 +143,4 @@ docs: $(VENV)/.dev
 	HOOKLINE_SITE=site $(BIN)/python -m pytest -q -m exhaustive tests/docs/test_site.py
 
 clean:
-	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) runs site build dist fuzz-findings .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) $(AUDIT) runs site build dist fuzz-findings .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info

@@ -33,7 +33,8 @@ from scripts.fuzzing.targets import TARGETS, Target
 
 BATCH = 100  # cases of one forked process
 TURN_S = 5  # for each target
-CASE_LIMIT_S = 20
+CASE_LIMIT_CPU_S = 20  # of work: other processes may keep the machine busy
+CASE_LIMIT_S = 600  # of waiting
 MEMORY_LIMIT_BYTES = 8 << 30
 
 
@@ -91,7 +92,9 @@ def run_batch(name: str, seed: int, first: int, work: Path, deadline: float) -> 
             for number in range(first, first + BATCH):
                 if time.monotonic() > deadline:
                     break
-                signal.alarm(CASE_LIMIT_S)  # Its default action ends the process.
+                # The default action of both signals ends the process.
+                signal.setitimer(signal.ITIMER_PROF, CASE_LIMIT_CPU_S)
+                signal.alarm(CASE_LIMIT_S)
                 outcome = run_case(target, make_case(name, target, seed, number), work / "case")
                 file.write(outcome.replace("\n", " ") + "\n")
                 file.flush()
