@@ -12,6 +12,7 @@ import torch
 
 from hookline.checkpoint import CheckpointStore, diff
 from hookline.checkpoint.formats import deserialize
+from hookline.files import read_lines
 
 NOT_COMPARED = "times, memory, throughput, the ids of trackers, work_dir and resume"
 
@@ -169,7 +170,7 @@ def _log(work_dir: Path) -> list[str]:
     if not path.exists():
         return []
     rows = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in read_lines(path):
         row = {key: value for key, value in json.loads(line).items() if not _is_measured(key)}
         rows.append(json.dumps(row, sort_keys=True))
     return rows

@@ -63,6 +63,12 @@ def test_a_difference_is_found_and_named(trained: Path, copied: Path) -> None:
     assert subjects["weights"][0].startswith("0.weight: 1 of 96 values differ")
 
 
+def test_logs_with_line_separators_in_names_are_compared(trained: Path, copied: Path) -> None:
+    with (copied / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write('{"mode": "train", "a\u2028b\u0085c": 1.0}\n')
+    assert compare_runs(trained, copied)["log"]
+
+
 def test_a_log_with_a_double_point_is_found(trained: Path, copied: Path) -> None:
     log = copied / "log.jsonl"
     rows = log.read_text().splitlines(keepends=True)
