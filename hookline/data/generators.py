@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,22 +42,58 @@ def restore_generators(loader: Any, states: Mapping[str, Any]) -> None:
             _restore(generator, states[name])
 
 
-def isolated(iterator: Iterator[T]) -> Iterator[T]:
-    """Yield the items of an iterator, which draws from copies of the global generators.
+class Isolated(Iterator[T]):
+    """The items of an iterator, which draws from copies of the global generators.
 
     Its draws then depend on the items alone, and not on draws of the run between two of them.
     The first item is drawn from the global generators, as in a plain loop.
+
+    Args:
+        items: The iterator.
     """
-    item = next(iterator, END)
-    own = _fork()
-    while item is not END:
-        yield item  # type: ignore[misc]
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items = items
+        self._own: tuple[Any, ...] | None = None  # the copies, from the first item on
+
+    def __next__(self) -> T:
+        for item in self.take(1):
+            return item
+        raise StopIteration
+
+    def take(self, count: int) -> list[T]:
+        """Return the next items, at most `count`; switches the generators once for all of them."""
+        first = self._take_first(count)
+        if len(first) == count:
+            return first
+        with self._switched():
+            return first + list(islice(self._items, count - len(first)))
+
+    def skip(self, count: int) -> None:
+        """Draw some items and drop them."""
+        first = self._take_first(count)
+        with self._switched():
+            deque(islice(self._items, count - len(first)), maxlen=0)
+
+    def _take_first(self, count: int) -> list[T]:
+        if self._own is not None:
+            return []
+        first = list(islice(self._items, min(count, 1)))
+        if count:
+            self._own = _fork()
+        return first
+
+    @contextmanager
+    def _switched(self) -> Iterator[None]:
+        if self._own is None:
+            yield
+            return
         outer = _global_state()
-        _set_global_state(own)
+        _set_global_state(self._own)
         try:
-            item = next(iterator, END)
+            yield
         finally:
-            own = _global_state()
+            self._own = _global_state()
             _set_global_state(outer)
 
 

@@ -27,7 +27,7 @@ from torch.utils.data import (
 from torch.utils.data.distributed import DistributedSampler
 
 from hookline.data.fetch import Fetch, is_deterministic
-from hookline.data.generators import END, capture_generators, isolated, restore_generators
+from hookline.data.generators import END, Isolated, capture_generators, restore_generators
 from hookline.data.options import PASSED_ON
 from hookline.data.protocols import is_epoch_aware, length_of
 from hookline.data.replacement import make_resumable
@@ -183,10 +183,13 @@ class ReplayPosition:
         items = iter(_AtFirstUse(sampler) if _draws_at_once(sampler) else sampler)
         seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator))
         seed = self._start.setdefault("seed", seed)
-        if not _draws_from_own_generator(sampler):
-            items = isolated(items)
-        if self._sampler_state is None:
+        if self._sampler_state is not None:
+            skip = 0
+        if _draws_from_own_generator(sampler):
             deque(islice(items, skip), maxlen=0)
+        else:
+            items = Isolated(items)
+            items.skip(skip)
         if type(loader.batch_sampler) is BatchSampler:
             size = loader.batch_sampler.batch_size
             items = _in_batches(items, size, loader.batch_sampler.drop_last)
@@ -266,10 +269,16 @@ class _AtFirstUse:
 
 
 def _in_batches(items: Iterator[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
-    batch = list(islice(items, size))
+    batch = _take(items, size)
     while len(batch) == size or (batch and not drop_last):
         yield batch
-        batch = list(islice(items, size))
+        batch = _take(items, size)
+
+
+def _take(items: Iterator[Any], count: int) -> list[Any]:
+    if isinstance(items, Isolated):
+        return items.take(count)
+    return list(islice(items, count))
 
 
 def _index_sampler(loader: DataLoader[Any]) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from hookline.data.generators import capture_generators, isolated, restore_generators
+from hookline.data.generators import Isolated, capture_generators, restore_generators
 from hookline.data.protocols import set_loader_epoch
 from hookline.rng import restore_rng, rng_state
 
@@ -71,4 +71,4 @@ class RereadPosition:
 
     def _open(self) -> Iterator[Any]:
         batches: Iterator[Any] = iter(self._loader)
-        return isolated(batches) if self._is_isolated else batches
+        return Isolated(batches) if self._is_isolated else batches
