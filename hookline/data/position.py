@@ -27,13 +27,17 @@ from hookline.data.protocols import (
 from hookline.data.replay import ReplayPosition
 from hookline.data.reread import RereadPosition
 from hookline.data.stateful import StatePosition, StreamPosition, keeps_position
-from hookline.errors import ConfigError
+from hookline.errors import ConfigError, Suggestion
 
 __all__ = ["DataPosition", "length_of", "set_loader_epoch"]
 
 READ_AGAIN = (
     "after an interruption, the epoch is read again from its beginning and the batches already "
     "used are skipped, which is exact if it yields the same ones"
+)
+ADVICE_FOR_RANKS = (
+    "resume with the same number of ranks, or from a checkpoint at the end of an epoch; a loader "
+    "of make_loader continues anywhere with any number"
 )
 
 
@@ -131,10 +135,10 @@ class DataPosition:
         if state.get("batches"):
             raise ConfigError(
                 f"cannot continue inside an epoch with {ranks_now} ranks: the checkpoint was "
-                f"written by {ranks_then}, and each kept its own position in the data; resume with "
-                f"{ranks_then}, use make_loader, or start from the weights alone",
+                f"written by {ranks_then}, and each kept its own position in the data",
                 component="train_loader",
                 value=type(loader).__name__,
+                suggestion=Suggestion(advice=ADVICE_FOR_RANKS),
             )
         return None
 
@@ -207,10 +211,11 @@ class ComputedPosition:
         """Go to a position."""
         if "samples" not in state and state.get("batches"):
             raise ConfigError(
-                "cannot continue inside an epoch: the checkpoint is of a loader whose batches were "
-                "drawn by a sampler in one process; resume with one process, or start from the "
-                "weights alone",
+                "cannot continue inside an epoch: the checkpoint is of a DataLoader on one rank, "
+                "whose order was drawn by its sampler and is not divided among ranks",
                 component="train_loader",
+                value=state.get("kind"),
+                suggestion=Suggestion(advice=ADVICE_FOR_RANKS),
             )
         if "samples" in state:
             self._loader.load_state_dict(state)

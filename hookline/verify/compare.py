@@ -57,6 +57,8 @@ def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
         "random numbers": join("rng"),
         "position in the data": join("loader"),
         "hooks' state": join("hooks"),
+        "state of each rank": join("by_rank"),
+        "state of losses, metrics and services": join("objects"),
         "log": _first_difference(_log(straight), _log(pieces)),
     }
 

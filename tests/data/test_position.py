@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, Sampler, WeightedRandomSampler
 
-from hookline.data import make_loader
+from hookline.data import make_loader, share_loaders
 from hookline.data.position import DataPosition, find_position
 from hookline.errors import ConfigError
 from hookline.rng import seed_everything
+from tests.data import loaders
 from tests.data.loaders import (
     LENGTH,
     MAP_STYLE,
@@ -76,26 +77,62 @@ def test_in_one_process_the_numbers_are_those_of_a_plain_loop(name):
     assert loop.trace == straight(lambda: MAP_STYLE[name](0))
 
 
-def test_indices_are_skipped_without_reading_data():
-    seed_everything(1)
-    loop = Loop(MAP_STYLE["WeightedRandomSampler"](0))
-    loop.run(5)
-    checkpoint = loop.save()
-    loop = Loop(MAP_STYLE["WeightedRandomSampler"](0))
-    loop.resume(checkpoint)
-    next(loop.data.open_epoch(loop.loader, loop.epoch, loop.batches_done))
-    assert loop.loader.dataset.reads == 4  # one batch
+FAR = 10_000  # batches into an epoch
+LONG = FAR + 20  # batches of one sample
 
 
-def test_a_stream_with_state_is_not_read_again():
+class Counting(Sampler):
+    """Indices in order, with a short state."""
+
+    def __init__(self):
+        self.position = 0
+
+    def __iter__(self):
+        while self.position < LONG:
+            self.position += 1
+            yield self.position - 1
+
+    def state_dict(self):
+        return {"position": self.position}
+
+    def load_state_dict(self, state):
+        self.position = state["position"]
+
+
+WITH_POSITION = {
+    "make_loader": lambda: make_loader(Noisy(), 1, shuffle=True),
+    "shuffle": lambda: DataLoader(Noisy(), 1, shuffle=True),
+    "generator": lambda: DataLoader(Noisy(), 1, shuffle=True, generator=loaders.seeded()),
+    "weighted": lambda: DataLoader(
+        Noisy(), 1, sampler=WeightedRandomSampler(torch.ones(LONG), LONG)
+    ),
+    "own sampler": lambda: DataLoader(Noisy(), 1, sampler=loaders.ShuffleBuffer()),
+    "sampler with state_dict": lambda: DataLoader(Noisy(), 1, sampler=Counting()),
+    "stream with state_dict": lambda: DataLoader(NumbersWithState(), 1),
+}
+
+
+def reads_of_first_batch(make, batches_done):
+    """Return how many samples a resumed run reads for its first batch."""
     seed_everything(1)
-    loop = Loop(DataLoader(NumbersWithState(), 4))
-    loop.run(5)
-    checkpoint = loop.save()
-    loop = Loop(DataLoader(NumbersWithState(), 4))
-    loop.resume(checkpoint)
-    next(loop.data.open_epoch(loop.loader, loop.epoch, loop.batches_done))
-    assert loop.loader.dataset.reads == 4
+    before = Loop(make())
+    batches = before.data.open_epoch(before.loader, 0, 0)
+    for _ in range(batches_done):
+        next(batches)
+    before.batches_done = batches_done
+    after = Loop(make())
+    after.resume(before.save())
+    next(after.data.open_epoch(after.loader, after.epoch, after.batches_done))
+    return after.loader.dataset.reads
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WITH_POSITION)
+def test_a_resume_reads_no_more_samples_far_into_an_epoch(name, monkeypatch):
+    monkeypatch.setattr(loaders, "LENGTH", LONG)
+    near = reads_of_first_batch(WITH_POSITION[name], 10)
+    assert near <= 2  # a sample that is the first to draw is read twice
+    assert reads_of_first_batch(WITH_POSITION[name], FAR) <= 1.1 * near
 
 
 def test_another_batch_size_continues_with_the_samples_that_are_left():
@@ -144,6 +181,21 @@ def test_the_position_of_other_ranks_is_refused_inside_an_epoch():
     ours = make_loader(Noisy(), 4)
     state = data.state(ours, 1)
     assert data.divide(ours, state, 1, 2) is state
+
+
+def test_a_data_loader_of_one_rank_cannot_be_divided_inside_an_epoch():
+    loader = DataLoader(Noisy(), 4, shuffle=True)
+    one_rank = DataPosition()
+    next(one_rank.open_epoch(loader, 0, 0))
+    of_two_ranks = share_loaders(loader, rank=1, world_size=2, training=True)
+    with pytest.raises(ConfigError) as caught:
+        DataPosition().restore(of_two_ranks, one_rank.state(loader, 1), 0, 1)
+    problem = caught.value.problems[0]
+    assert problem.component == "train_loader"
+    assert "make_loader" in problem.suggestion.advice
+    at_the_end = one_rank.state(loader, 0)
+    assert DataPosition().restore(of_two_ranks, at_the_end, 1, 0) == 0
+    assert of_two_ranks.epoch == 1
 
 
 @pytest.mark.parametrize("name", [*MAP_STYLE, "list of batches", "stateful loader without length"])

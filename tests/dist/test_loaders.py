@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
+from tests.data.loaders import MAP_STYLE, STREAMS
 from tests.dist import loader_jobs
 from tests.dist.processes import run_job
 
+STATEFUL = "stateful loader without length"
+ALL = [*MAP_STYLE, *STREAMS]
+
+
+def check(folder, name, num_workers):
+    """Check that runs that are cut once and twice equal a straight one, on both ranks."""
+    results = run_job(2, loader_jobs.find_differences, folder, name=name, num_workers=num_workers)
+    assert [result["differences"] for result in results] == [{}, {}]
+    return [result["trace"] for result in results]
+
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["WeightedRandomSampler", "stateful loader without length"])
+@pytest.mark.parametrize("name", ["WeightedRandomSampler", STATEFUL])
 def test_each_of_two_ranks_continues_at_its_own_position(tmp_path, name):
-    straight = run_job(2, loader_jobs.train_part, tmp_path / "straight", name=name)
-    first = run_job(2, loader_jobs.train_part, tmp_path / "cut", name=name, cut=5)
-    second = run_job(2, loader_jobs.train_part, tmp_path / "cut", name=name)
-    for rank in (0, 1):
-        assert first[rank]["rows"] + second[rank]["rows"] == straight[rank]["rows"]
-        for key, value in straight[rank]["weights"].items():
-            assert torch.equal(second[rank]["weights"][key], value)
-    assert straight[0]["rows"] != straight[1]["rows"]
+    one, two = check(tmp_path, name, 0)
+    assert one != two
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("num_workers", [0, 2])
-def test_every_loader_continues_exactly_on_each_of_two_ranks(tmp_path, num_workers):
-    differing = run_job(2, loader_jobs.compare_all, tmp_path, num_workers=num_workers)
-    assert differing == [[], []]
+@pytest.mark.parametrize("name", [*ALL, STATEFUL])
+def test_every_loader_continues_exactly_on_each_of_two_ranks(tmp_path, name):
+    check(tmp_path, name, 0)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", ALL)
+def test_every_loader_with_workers_continues_exactly_on_each_of_two_ranks(tmp_path, name):
+    check(tmp_path, name, 2)
