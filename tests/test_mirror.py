@@ -42,6 +42,7 @@ ELSEWHERE = {
     "events/builtin.py": "events/test_every_value_arrives.py",
     "events/console.py": "hooks/test_logger_hook.py",
     "events/memory.py": "hooks/test_logger_hook.py",
+    "events/receipts.py": "events/test_delivery.py",
     "events/record_files.py": "events/test_every_value_arrives.py",
     "metrics/base.py": "metrics/test_measurement.py",
     "profiling/profile_files.py": "hooks/test_profiler_hook.py",
