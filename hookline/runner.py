@@ -78,7 +78,7 @@ class Runner(BaseRunner):
             mapping with that as `type`, and its options.
         sync_bn: Compute batch norm statistics over all ranks (GPUs only).
         compile: Compile the model with `torch.compile`; a mapping has its options.
-        deterministic: Use torch's deterministic algorithms alone while the run trains, validates or
+        deterministic: Use only torch's deterministic algorithms while the run trains, validates or
             tests, so that a run on a GPU is repeatable bit by bit. An operation without such an
             algorithm raises.
         locate_error: Adds the location in a config to an error of a hook or metric; `from_config`
