@@ -131,3 +131,28 @@ def test_the_page_follows_the_color_scheme_and_is_light_on_paper(runs, open_page
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert pixels(page.locator('[data-chart="loss"]')).mean() > 180
     assert page.complaints == []
+
+
+def test_tables_on_a_phone_scroll_and_do_not_break_words(runs, open_page):
+    page = open_page(f"file://{runs[0] / 'report.html'}")
+    page.set_viewport_size({"width": 390, "height": 800})
+    cells = page.locator(".scroll td", has_text="CheckpointHook")
+    heights = [cell.bounding_box()["height"] for cell in cells.all() if cell.is_visible()]
+    assert heights
+    assert max(heights) < 50  # pixels: two lines
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_axes_have_whole_epochs_and_short_times(runs, open_page):
+    page = open_page(f"file://{runs[0] / 'report.html'}")
+    ends = [[60 * epoch, epoch] for epoch in range(1, 41)]
+    assert page.evaluate("(ends) => epochTicks(ends.slice(0, 3), 10, 180, 8)", ends) == [
+        60,
+        120,
+        180,
+    ]
+    few = page.evaluate("(ends) => epochTicks(ends, 10, 2400, 8)", ends)
+    assert few == [60 * epoch for epoch in (5, 10, 15, 20, 25, 30, 35, 40)]
+    assert page.evaluate("(ends) => epochTicks(ends, 70, 110, 8)", ends) == [70, 90, 110]
+    texts = page.evaluate("[0, 0.1, 0.02345678, 2.5e-6, 1.5, 90].map(seconds)")
+    assert texts == ["0 s", "100 ms", "23.46 ms", "2.5 µs", "1.5 s", "1 min 30 s"]

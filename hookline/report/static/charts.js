@@ -68,6 +68,16 @@ function epochOf(ends, iteration) {
   return after[1] + ((iteration - after[0]) * (after[1] - before[1])) / (after[0] - before[0]);
 }
 
+// Return the iterations of the ticks: ends of epochs, at most as many as fit.
+function epochTicks(ends, min, max, most) {
+  const shown = ends.filter((end) => end[0] >= min && end[0] <= max);
+  if (shown.length < 2) return [min, (min + max) / 2, max]; // inside of an epoch
+  let stride = 1;
+  for (const factor of [2, 5, 10, 20, 50, 100, 200, 500, 1000]) if (shown.length / stride > most) stride = factor;
+  const spread = shown.filter((end) => end[1] % stride === 0);
+  return (spread.length > 1 ? spread : [shown[0], shown[shown.length - 1]]).map((end) => end[0]);
+}
+
 // Metrics are drawn over epochs if all runs of their chart count validations by epoch.
 function epochEnds(curves) {
   const isMetric = curves.some(({ tag }) => /^(val|test)\//.test(tag));
@@ -140,6 +150,7 @@ class Chart {
       scales: { x: { time: false } },
       axes: [
         { ...axis, label: series[0].label, labelSize: 16, labelFont: "11px sans-serif",
+          ...(this.ends ? { splits: (u, index, min, max) => epochTicks(this.ends, min, max, u.width / 50) } : {}),
           values: (u, values) => values.map((value) => (this.ends ? number(epochOf(this.ends, value)) : number(value))) },
         { ...axis, size: 70, values: (u, values) => values.map((value) => this.unit(value)) },
       ],

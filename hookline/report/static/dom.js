@@ -36,8 +36,9 @@ function seconds(value) {
   if (value === 0) return "0 s";
   if (value >= 3600) return `${Math.floor(value / 3600)} h ${Math.floor((value % 3600) / 60)} min`;
   if (value >= 60) return `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
-  if (value >= 1) return `${value.toFixed(1)} s`;
-  return value >= 1e-3 ? `${(value * 1e3).toFixed(2)} ms` : `${(value * 1e6).toFixed(1)} µs`;
+  const short = (scaled) => String(Number(scaled.toPrecision(4))); // without zeros at the end, to fit beside an axis
+  if (value >= 1) return `${short(value)} s`;
+  return value >= 1e-3 ? `${short(value * 1e3)} ms` : `${short(value * 1e6)} µs`;
 }
 
 function bytes(value) {

@@ -85,7 +85,7 @@ function timelineSection(data) {
     const events = run.sessions.flatMap((session) => session.events);
     const kinds = new Set(events.map((event) => event.what));
     const keys = Object.keys(MEANING).filter((what) => kinds.has(what))
-      .map((what) => [el("span", { class: `key ${what}` }), MEANING[what]]);
+      .map((what) => el("span", { class: "pair" }, el("span", { class: `key ${what}` }), MEANING[what]));
     const listed = events.filter((event) => !FREQUENT.includes(event.what));
     const rows = listed.map((event) => [clock(event.time), describe(event)]);
     return el("div", {}, timelineTrack(run.sessions), el("div", { class: "faint" }, keys), table(["time", "event"], rows));
@@ -113,7 +113,8 @@ function costsSection(data) {
       const background = `var(--c${index})`;
       const title = `${name}: ${seconds(value)}`;
       bar.push(el("span", { title, style: { width: percent(value / whole), background } }));
-      words.push([el("span", { class: "key", style: { background } }), `${name} ${percent(value / whole, 0)}`]);
+      const key = el("span", { class: "key", style: { background } });
+      words.push(el("span", { class: "pair" }, key, `${name} ${percent(value / whole, 0)}`));
     });
     const most = Math.max(...costs.hooks.map((row) => row.share), 1e-9);
     const rows = (wanted) => costs.hooks.filter(wanted).map((row) => costRow(row, most));
