@@ -84,7 +84,8 @@ class NumpyGenerator:
         self._state = np.random.get_state(legacy=False)
 
     def watch(self) -> None:
-        if not isinstance(np.random.get_bit_generator(), np.random.MT19937):
+        generator = np.random.get_bit_generator()  # type: ignore[attr-defined]
+        if not isinstance(generator, np.random.MT19937):
             self.keep()  # another one cannot be seeded
             return
         np.random.seed(WATCH_SEED)
