@@ -103,7 +103,8 @@ def mask_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
         masked = {}
         for key, item in value.items():
-            masked[key] = _mask_value(item) if is_secret(key) else mask_secrets(item)
+            shown = mask_secrets(key) if isinstance(key, str) else key
+            masked[shown] = _mask_value(item) if is_secret(key) else mask_secrets(item)
         return masked
     if isinstance(value, (list, tuple)):
         return [mask_secrets(item) for item in value]

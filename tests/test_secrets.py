@@ -68,3 +68,8 @@ def test_secrets_are_masked_at_every_level_and_the_rest_is_untouched() -> None:
 )
 def test_credentials_in_urls_are_masked(text: str, masked: str) -> None:
     assert mask_text(text) == masked
+
+
+def test_a_secret_of_the_environment_is_masked_as_a_key_too(monkeypatch) -> None:
+    monkeypatch.setenv("MY_TOKEN", "hunter2hunter2")
+    assert mask_secrets({"a": {"hunter2hunter2": 1}}) == {"a": {"***": 1}}

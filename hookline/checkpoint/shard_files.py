@@ -53,7 +53,11 @@ def read(
     metadata = _read_index(directory)
     for placeholder in wanted:
         _check_shape(placeholder, metadata, directory)
-    tensors = {each.key: empty(each.shape, each.dtype) for each in wanted}
+    try:
+        tensors = {each.key: empty(each.shape, each.dtype) for each in wanted}
+    except RuntimeError as error:  # torch's error for too little memory
+        message = "the tensors do not fit into memory"
+        raise CheckpointError(message, file=str(directory)) from error
     with warnings.catch_warnings():
         if alone:  # torch warns that it reads in a single process, which is intended
             warnings.simplefilter("ignore", UserWarning)

@@ -83,6 +83,13 @@ def test_shards_that_do_not_fit_the_checkpoint_are_an_error(
         read_alone(shards, {"x": {"sharded": placeholder}})
 
 
+def test_shards_that_claim_more_than_the_memory_are_an_error(shards: Path) -> None:
+    path = shards / FILE_NAME
+    path.write_text(path.read_text(encoding="utf-8").replace("[4]", f"[{2**60}]"), encoding="utf-8")
+    with pytest.raises(CheckpointError):
+        read_alone(shards, {"x": {"sharded": ["x", [2**60], "float32"]}})
+
+
 def test_a_pickled_index_is_not_executed(tmp_path: Path) -> None:
     payload = dotted_call("torch.distributed.checkpoint.filesystem", f"touch {tmp_path}/executed")
     for name in (".metadata", "__0.metadata", FILE_NAME):
