@@ -40,7 +40,14 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             message = f"{name} must be {rule.expected}"
             advice = Suggestion(advice=rule.advice(value))
             problems.append(
-                Problem(message, component="Runner", parameter=name, value=value, suggestion=advice)
+                Problem(
+                    message,
+                    (name,),
+                    component="Runner",
+                    parameter=name,
+                    value=value,
+                    suggestion=advice,
+                )
             )
     if problems:
         raise ConfigError(problems)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from hookline.diagnosis import (
-    SITES_ELSEWHERE,
+    FOREIGN_SITES,
     describe_bad_loss,
     describe_contents,
     describe_kind,
@@ -15,8 +15,8 @@ from hookline.engine import SITE_NAMES
 
 
 def test_names_of_other_frameworks_lead_to_sites() -> None:
-    assert set(SITES_ELSEWHERE.values()) <= set(SITE_NAMES)
-    assert not set(SITES_ELSEWHERE) & set(SITE_NAMES)
+    assert set(FOREIGN_SITES.values()) <= set(SITE_NAMES)
+    assert not set(FOREIGN_SITES) & set(SITE_NAMES)
 
 
 def test_a_loss_that_can_be_backpropagated_has_no_description() -> None:

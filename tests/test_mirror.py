@@ -47,6 +47,7 @@ ELSEWHERE = {
     "metrics/base.py": "metrics/test_measurement.py",
     "profiling/profile_files.py": "hooks/test_profiler_hook.py",
     "report/names.py": "report/test_control.py",
+    "report/recorder.py": "hooks/test_report_hook.py",
     "runner.py": "engine/test_runner.py",
     "verify/trace.py": "verify/test_chain.py",
     "visual/attribution.py": "hooks/test_cam_hook.py",

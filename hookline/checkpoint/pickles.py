@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 import pickletools
 import tarfile
 from collections.abc import Iterator
@@ -21,16 +22,26 @@ PUTS = frozenset(["PUT", "BINPUT", "LONG_BINPUT"])
 GETS = frozenset(["GET", "BINGET", "LONG_BINGET"])
 
 
+class HostilePickle(ValueError):
+    """A pickle that would crash or hang a process."""
+
+
 def load_plain(stream: BinaryIO) -> Any:
     """Load a file of torch.save to the CPU, with the restricted unpickler of torch.
 
     Raises:
-        ValueError: If tuples are nested as in no honest file.
-        Exception: Any error of torch, if the file is damaged or refers to code.
+        HostilePickle: If tuples are nested as in no honest file.
+        UnpicklingError: If torch.save did not write the file, or it refers to code.
+        Exception: Any error of torch, if the file is damaged.
     """
     position = stream.tell()
-    for data in _pickles(stream):
-        check_nesting(data)
+    try:
+        for data in _pickles(stream):
+            check_nesting(data)
+    except HostilePickle:
+        raise
+    except ValueError as error:
+        raise pickle.UnpicklingError(str(error)) from error
     stream.seek(position)
     return torch.load(stream, map_location="cpu", weights_only=True)
 
@@ -88,9 +99,9 @@ def _check_tuples(found: _Tuples | None, count: int) -> None:
     if found is None:
         return
     if found.depth > MAX_NESTED_TUPLES:
-        raise ValueError(f"tuples nested deeper than {MAX_NESTED_TUPLES} levels")
+        raise HostilePickle(f"tuples nested deeper than {MAX_NESTED_TUPLES} levels")
     if found.visits > MAX_VISITS + MAX_SHARES * count:
-        raise ValueError("nested tuples that share their items too often")
+        raise HostilePickle("nested tuples that share their items too often")
 
 
 def _pop_arguments(opcode: pickletools.OpcodeInfo, stack: list[_Tuples | None]) -> list[_Tuples]:
@@ -117,7 +128,7 @@ def _pickles(stream: BinaryIO) -> Iterator[BinaryIO]:
         yield io.BytesIO(reader.get_record("data.pkl"))
         return
     if tarfile.is_tarfile(stream):
-        raise ValueError("the tar format of torch 0.1 is not supported")
+        raise HostilePickle("the tar format of torch 0.1 is not supported")
     stream.seek(position)
     for _ in range(PICKLES_OF_OLD_FORMAT):
         yield stream

@@ -32,17 +32,20 @@ def make_runner(config: Config) -> Runner:
     """
     parts = build(config)
     _check_device(config)
-    with locate_registration_errors(config):
+    with locate_runner_errors(config):
         return Runner(**parts)
 
 
 @contextmanager
-def locate_registration_errors(config: Config) -> Iterator[None]:
-    """Turn a RegistrationError into a ConfigError about `hooks`."""
+def locate_runner_errors(config: Config) -> Iterator[None]:
+    """Add their locations in the config to the errors of a Runner."""
     try:
         yield
     except RegistrationError as error:
         raise ConfigError(config.locate(Problem(str(error), ("hooks",)))) from error
+    except ConfigError as error:
+        problems = [each if each.file else config.locate(each) for each in error.problems]
+        raise ConfigError(problems) from error
 
 
 def _check_device(config: Config) -> None:

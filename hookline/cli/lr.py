@@ -59,6 +59,8 @@ def schedule_of(runner: BaseRunner) -> Curves:
                 _call_schedules(runner, "before_epoch", "before_train_epoch")
             _call_schedules(runner, "before_train_iter", "after_forward")
             _record(runner, curves)
+            if _has_optimizer_step(runner):
+                _call_schedules(runner, "after_optimizer_step")
             _call_schedules(runner, "after_train_iter")
             runner.iter += 1
             runner.inner_iter += 1
@@ -67,6 +69,15 @@ def schedule_of(runner: BaseRunner) -> Curves:
                 runner.epoch += 1
                 runner.inner_iter = 0
     return {quantity: groups for quantity, groups in curves.items() if groups}
+
+
+def _has_optimizer_step(runner: BaseRunner) -> bool:
+    """Return whether the optimizer steps in this iteration, or only accumulates gradients."""
+    done = runner.inner_iter + 1
+    period = 1
+    for hook in runner.sites.hooks["optimize"]:
+        period = getattr(hook, "cumulative_iters", 1)
+    return done % period == 0 or done == runner.epoch_length or runner.iter + 1 == runner.max_iters
 
 
 def _call_schedules(runner: BaseRunner, *sites: str) -> None:

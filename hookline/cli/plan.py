@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hookline.cli.common import locate_registration_errors
+from hookline.cli.common import locate_runner_errors
 from hookline.cli.errors import CommandLineError
 from hookline.cli.output import hook_label, print_json, print_table, priority_label
 from hookline.cli.printing import show
@@ -69,7 +69,7 @@ def plan(config: Config) -> tuple[HookManager, list[PlannedHook]]:
     dropped = config.get("drop_hooks") or []
     defaults = get_default_hooks(replaced_by=configured.values(), without=dropped)
     host = HookManager(config.get("hook_order") or "nested")
-    with locate_registration_errors(config):
+    with locate_runner_errors(config):
         host.register_hooks([*defaults, *configured.values()])
     planned = []
     for number, hook in enumerate(host.hooks, start=1):

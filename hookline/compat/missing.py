@@ -35,7 +35,7 @@ def not_covered(
     def __getattr__(name: str) -> Any:
         if name in lazy:
             return getattr(importlib.import_module(lazy[name]), name)
-        if name.startswith("__") or _is_submodule(module, name):
+        if name.startswith("_") or _is_submodule(module, name):
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         hint = f"; {instead[name]}" if name in instead else suggest(name, public)
         text = f"{original}.{name} is not covered by Hookline's {module}{hint}"

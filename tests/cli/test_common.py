@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.cli.common import locate_registration_errors, make_runner, option_overrides
+from hookline.cli.common import locate_runner_errors, make_runner, option_overrides
 from hookline.config import load_config
 from hookline.errors import ConfigError, RegistrationError
 from tests.cli.helpers import write_config
@@ -36,7 +36,7 @@ def test_a_device_that_is_not_available_is_located_in_the_config(tmp_path: Path)
 
 def test_a_registration_error_is_located_at_the_hooks(tmp_path: Path) -> None:
     path = write_config(tmp_path)
-    with pytest.raises(ConfigError) as caught, locate_registration_errors(load_config(path)):
+    with pytest.raises(ConfigError) as caught, locate_runner_errors(load_config(path)):
         raise RegistrationError("two owners")
     (problem,) = caught.value.problems
     assert problem.path == ("hooks",)

@@ -53,11 +53,11 @@ def test_running_loss_is_the_same_with_and_without_waiting():
 
 def test_running_loss_continues_from_its_state():
     loss, resumed = RunningLoss(), RunningLoss()
-    assert not loss.started
+    assert not loss.has_losses
     assert math.isnan(loss.compute())
     loss.add(outputs(1.0, 3))
     resumed.load(loss.state())
-    assert resumed.started
+    assert resumed.has_losses
     resumed.add(outputs(5.0, 1))
     assert resumed.compute() == 2.0
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hookline.config.locations import MAX_MESSAGE, Config, Node, SourceLocation, merge
+from hookline.config.locations import MAX_MESSAGE_CHARACTERS, Config, Node, SourceLocation, merge
 from hookline.errors import NO_VALUE, Problem
 
 PLACE = SourceLocation("a.yaml", 3)
@@ -30,12 +30,12 @@ def test_a_value_that_does_not_exist_is_none() -> None:
 
 def test_a_problem_is_located_shortened_and_masked() -> None:
     config = Config({}, "c.yaml", {("a",): PLACE})
-    found = config.locate(Problem("x" * (MAX_MESSAGE + 1), ("a", "b"), value=3))
+    found = config.locate(Problem("x" * (MAX_MESSAGE_CHARACTERS + 1), ("a", "b"), value=3))
     assert (found.file, found.line, found.value) == ("a.yaml", 3, 3)
-    assert len(found.message) == MAX_MESSAGE + 1
+    assert len(found.message) == MAX_MESSAGE_CHARACTERS + 1
     assert found.message.endswith("…")
-    exact = config.locate(Problem("x" * MAX_MESSAGE, ("a",)))
-    assert exact.message == "x" * MAX_MESSAGE
+    exact = config.locate(Problem("x" * MAX_MESSAGE_CHARACTERS, ("a",)))
+    assert exact.message == "x" * MAX_MESSAGE_CHARACTERS
     assert config.locate(Problem("no", ("api_key",), value="hunter22")).value is NO_VALUE
 
 

@@ -10,9 +10,9 @@ from torch.utils.data import RandomSampler
 
 from hookline.checkpoint import check_plain
 from hookline.data.generators import (
+    Isolated,
     capture_generators,
     find_generators,
-    isolated,
     restore_generators,
 )
 
@@ -76,7 +76,7 @@ def test_isolated_items_do_not_depend_on_draws_between_them() -> None:
         np.random.seed(1)
         torch.manual_seed(1)
         values = []
-        for item in isolated(items()):
+        for item in Isolated(items()):
             values.append(item)
             if disturb:
                 random.random(), np.random.rand(), torch.rand(())
@@ -93,9 +93,9 @@ def test_isolated_items_leave_the_draws_of_the_run_alone() -> None:
 
     def outside(count: int) -> float:
         torch.manual_seed(1)
-        for _ in isolated(items(count)):
+        for _ in Isolated(items(count)):
             pass
         return torch.rand(()).item()
 
     assert outside(2) == outside(5)
-    assert list(isolated(iter(()))) == []
+    assert list(Isolated(iter(()))) == []

@@ -39,8 +39,9 @@ def test_nothing_in_a_file_is_executed(tmp_path):
     torch.save(torch.zeros(1), tmp_path / "targets.pt")
     torch.save(Evil(), tmp_path / "evil.pt")
     np.save(tmp_path / "evil.npy", np.array([Evil()]), allow_pickle=True)
-    with pytest.raises(pickle.UnpicklingError):
+    with pytest.raises(ConfigError) as caught:
         build(tmp_path / "evil.pt", tmp_path / "targets.pt")
+    assert isinstance(caught.value.__cause__, pickle.UnpicklingError)
     with pytest.raises(ValueError, match="allow_pickle"):
         build(tmp_path / "evil.npy", tmp_path / "targets.pt")
 

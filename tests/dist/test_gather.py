@@ -16,10 +16,10 @@ from hookline.dist.gather import (
     batch_share,
     combine_results,
     gather_in_order,
+    has_own_sync,
     is_sharded,
     mean_over_ranks,
     order_seed,
-    syncs_itself,
 )
 from hookline.errors import HooklineError
 
@@ -66,10 +66,10 @@ def test_only_the_last_batch_of_an_epoch_has_another_share() -> None:
 
 
 def test_metrics_that_cover_all_ranks_are_known() -> None:
-    assert syncs_itself(SimpleNamespace(over_all_processes=True))
-    assert syncs_itself(SimpleNamespace(sync_on_compute=False))
-    assert not syncs_itself(SimpleNamespace(over_all_processes=False))
-    assert not syncs_itself(3)
+    assert has_own_sync(SimpleNamespace(over_all_processes=True))
+    assert has_own_sync(SimpleNamespace(sync_on_compute=False))
+    assert not has_own_sync(SimpleNamespace(over_all_processes=False))
+    assert not has_own_sync(3)
 
 
 def test_the_mean_of_ranks_is_weighted_by_samples() -> None:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from hookline.dist.strategy import DEFAULT_TIMEOUT, Method, Strategy, choose_strategy
+from hookline.dist.strategy import DEFAULT_TIMEOUT_S, MethodModule, Strategy, choose_strategy
 from hookline.errors import ConfigError
 
 ONE, TWO = SimpleNamespace(size=1), SimpleNamespace(size=2)
@@ -30,7 +30,7 @@ def test_several_ranks_use_ddp_unless_another_strategy_is_given(given, expected)
 
 @pytest.mark.parametrize("given", ["auto", "single", "ddp", "fsdp", {"static_graph": True}])
 def test_one_process_needs_no_strategy(given) -> None:
-    assert choose_strategy(given, ONE) == Strategy("single", {}, DEFAULT_TIMEOUT)
+    assert choose_strategy(given, ONE) == Strategy("single", {}, DEFAULT_TIMEOUT_S)
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,6 @@ def test_a_module_calls_a_method_of_a_model_and_has_its_parameters() -> None:
             return {"loss": self(batch).sum()}
 
     model = Model(2, 1)
-    module = Method(model, "train_step")
+    module = MethodModule(model, "train_step")
     assert module(torch.ones(1, 2)) == model.train_step(torch.ones(1, 2))
     assert [id(each) for each in module.parameters()] == [id(each) for each in model.parameters()]

@@ -22,6 +22,9 @@ from tests.parity.checking import hooks_to_compare, unexpected_differences
 from tests.parity.hosts import HOSTS, Host
 from tests.parity.observation import Observation, observe
 
+# The metric of these hosts sums losses in double precision: the last bits depend on the processor.
+TOLERANCES = {"mmengine epochs": 1e-6, "mmengine iterations": 1e-6}
+
 Reference = Callable[[Host], Callable[[str], Observation]]
 
 
@@ -48,7 +51,9 @@ def test_every_hook_does_the_same_as_in_a_runner(
 ) -> None:
     host, same_as = HOSTS[name]
     hooks = hooks_to_compare()
-    assert unexpected_differences(name, host, reference(same_as), tmp_path, hooks) == {}
+    tolerance = TOLERANCES.get(name, 0.0)
+    found = unexpected_differences(name, host, reference(same_as), tmp_path, hooks, tolerance)
+    assert found == {}
 
 
 def test_the_sites_of_a_driven_loop_come_in_the_order_of_a_runner(

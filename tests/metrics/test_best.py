@@ -139,13 +139,13 @@ def test_a_hook_without_a_metric_follows_the_default_of_another(tracker) -> None
 
 
 def test_the_best_is_saved_if_one_hook_of_each_kind_wants_it(tracker) -> None:
-    assert tracker.is_saved
+    assert tracker.should_save
     tracker.vote_on_saving("checkpoint", False)
-    assert not tracker.is_saved
+    assert not tracker.should_save
     tracker.vote_on_saving("checkpoint", True)
-    assert tracker.is_saved
+    assert tracker.should_save
     tracker.vote_on_saving("evaluation", False)
-    assert not tracker.is_saved
+    assert not tracker.should_save
 
 
 def test_a_missing_metric_is_warned_about_after_the_first_validation(tracker, caplog) -> None:

@@ -37,6 +37,7 @@ OWNERS = (
     "Fp16OptimizerHook",
     "GradientCumulativeFp16OptimizerHook",
     "GradientCumulativeOptimizerHook",
+    "ManualOptimizationHook",
     "OptimizerHook",
 )
 TRACKERS = (

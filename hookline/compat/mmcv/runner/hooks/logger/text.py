@@ -18,9 +18,7 @@ from hookline.compat.mmcv.runner.hooks.logger.base import LoggerHook
 from hookline.compat.openmmlab import scandir
 
 # Values that a line shows elsewhere, or not at all.
-NOT_ITEMS = frozenset(
-    {"mode", "ResumableEpoch", "iter", "lr", "time", "data_time", "memory", "epoch"}
-)
+NOT_ITEMS = frozenset({"mode", "Epoch", "iter", "lr", "time", "data_time", "memory", "epoch"})
 
 
 @HOOKS.register_module()
@@ -118,10 +116,10 @@ class TextLoggerHook(LoggerHook):
         count = log_dict["iter"]
         if log_dict["mode"] != "train":
             if self.by_epoch:
-                return f"ResumableEpoch(val) [{log_dict['epoch']}][{count}]\t"
+                return f"Epoch(val) [{log_dict['epoch']}][{count}]\t"
             return f"Iter(val) [{count}]\t"
         if self.by_epoch:
-            return f"ResumableEpoch [{log_dict['epoch']}][{count}/{len(runner.data_loader)}]\t"
+            return f"Epoch [{log_dict['epoch']}][{count}/{len(runner.data_loader)}]\t"
         return f"Iter [{count}/{runner.max_iters}]\t"
 
     def _times(self, log_dict: dict[str, Any], runner: Any) -> str:
