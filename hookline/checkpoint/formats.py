@@ -146,7 +146,7 @@ def iterate_tensors(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, T
 
 
 class _PlainChecker:
-    """Converts nested values to plain ones and collects the problems of those that are not."""
+    """A converter of nested values to plain ones, with the problems of those that are not."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []

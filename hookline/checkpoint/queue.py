@@ -14,7 +14,7 @@ from hookline.dist import World
 
 
 class CheckpointQueue:
-    """Collects names for one checkpoint, and writes it under all of them.
+    """The names of the next checkpoint, which is written under all of them.
 
     Args:
         directory: The directory of the checkpoints, until `open_store` sets another one.

@@ -16,7 +16,7 @@ from hookline.dist import World
 
 
 class Saver:
-    """Hands checkpoints to a store, at once or in the background, one at a time.
+    """The way of checkpoints to a store, at once or in the background, one at a time.
 
     Args:
         store: The store for the files.

@@ -69,7 +69,7 @@ def read(
 
 
 class _Writer(FileSystemWriter):
-    """Writes the index of the shards as JSON instead of a pickle."""
+    """A writer whose index of the shards is JSON instead of a pickle."""
 
     def finish(self, metadata: Metadata, results: list[list[Any]]) -> None:
         storage = {}
@@ -83,7 +83,7 @@ class _Writer(FileSystemWriter):
 
 
 class _Reader(FileSystemReader):
-    """Reads shards with an index that is known already, so that nothing is unpickled."""
+    """A reader with an index that is known already, so that nothing is unpickled."""
 
     def __init__(self, directory: Path, metadata: Metadata) -> None:
         super().__init__(directory)

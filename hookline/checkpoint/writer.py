@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class BackgroundWriter:
-    """Runs one job at a time in a daemon thread.
+    """A daemon thread that runs one job at a time.
 
     An error of a job is raised once, by the next call of `submit` or `wait`.
     """

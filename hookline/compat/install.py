@@ -56,7 +56,7 @@ def _finder(name: str) -> ReplacementFinder | None:
 
 
 class ReplacementFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the modules of a package in `hookline.compat`: the same objects under a second name."""
+    """A finder of a package's modules in `hookline.compat`: the same objects, a second name."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -29,7 +29,7 @@ DETERMINISTIC = (TensorDataset, list, tuple, range)  # types whose items draw no
 
 
 class Fetch(Dataset[Any]):
-    """Makes batches: in this process or, as the dataset of torch's DataLoader, in its workers.
+    """A maker of batches, in this process or, as the dataset of a DataLoader, in its workers.
 
     Numbers drawn from the global generators depend on seed, epoch and sample alone. For that, a
     generator is seeded for each sample once anything was drawn from it. Until then it

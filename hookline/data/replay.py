@@ -223,7 +223,7 @@ class ReplayPosition:
 
 
 class _Reader(Dataset[Any]):
-    """Reads planned batches, in this process or in workers.
+    """A reader of planned batches, in this process or in workers.
 
     A plan is the key of the random numbers (None if they are not seeded), the number of the batch
     in the epoch, and its indices.

@@ -63,7 +63,7 @@ class _Plans:
 
 
 class _WorkerInit:
-    """Shows the user's dataset, and not the reader, to code that calls `get_worker_info()`."""
+    """A start of workers in which `get_worker_info()` shows the user's dataset, not the reader."""
 
     def __init__(self, then: Callable[[int], None] | None) -> None:
         self._then = then

@@ -25,7 +25,7 @@ class PendingRequests:
 
 
 class Agreement:
-    """Collects the requests of all ranks in one small collective.
+    """The exchange of the requests of all ranks in one small collective.
 
     Args:
         world: The ranks that take part.

@@ -11,7 +11,7 @@ CALL = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+) in ')
 
 
 class StackReader:
-    """Reads the lines that a thread executes.
+    """A reader of the lines that a thread executes.
 
     faulthandler reads a stack in one step and without frame objects. Walking the frames of another
     thread in Python is unsafe: that thread runs in between, and CPython 3.11 can crash.

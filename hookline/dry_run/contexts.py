@@ -16,7 +16,7 @@ SHORTEST_TIMER_S = 1e-3  # setitimer takes 0 as "no timer"
 
 
 class WarningCollector(logging.Handler):
-    """Adds warnings of the run to the result of a dry run."""
+    """A handler that adds warnings of the run to the result of a dry run."""
 
     def __init__(self, result: DryRunResult) -> None:
         super().__init__(logging.WARNING)

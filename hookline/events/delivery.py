@@ -30,7 +30,7 @@ log = logging.getLogger("hookline")
 
 
 class Delivery(Writer):
-    """Passes records to a writer, and keeps those that it fails to take on disk to retry later.
+    """The way of records to a writer. Those that it fails to take wait on disk for a retry.
 
     A slow writer is opened and used in its own thread. A writer that cannot drop points gets each
     value once, also if a run is killed and repeats iterations after a resume.

@@ -37,7 +37,7 @@ def _find_inputs(batch: Any) -> Any:
 
 
 class FlopCount(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts floating point operations between `start` and `stop` without changing any.
+    """A counter of floating point operations between `start` and `stop`.
 
     torch's FlopCounterMode decomposes some operations, which may round differently. The formulas
     are the same.

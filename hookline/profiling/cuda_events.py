@@ -66,7 +66,7 @@ class CudaPhaseTimer:
 
 
 class SyncCounter:
-    """Counts, by hook, operations such as `.item()` that make the host wait for the device.
+    """A counter, by hook, of operations such as `.item()` that make the host wait.
 
     Torch warns about them while an iteration is sampled. All other warnings are passed on.
     """

@@ -81,7 +81,7 @@ def page_data(runs: list[Data]) -> Data:
 
 
 class RunReader:
-    """Reads the work directory of a run, repeatedly. Of the logs only new lines are read."""
+    """A reader of the work directory of a run. Of the logs it reads only new lines each time."""
 
     def __init__(self, folder: Path) -> None:
         if folder.name == LOG:

@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 
 class CurveReader:
-    """Reads all scalars of a `log.jsonl` by tag: `train/loss`, `val/accuracy`."""
+    """A reader of all scalars of a `log.jsonl` by tag: `train/loss`, `val/accuracy`."""
 
     def __init__(self, path: Path) -> None:
         self._tail = Tail(path)

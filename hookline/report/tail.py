@@ -12,7 +12,7 @@ MARK_BYTES = 64
 
 
 class Tail:
-    """Reads the lines that were added to a file since the last read.
+    """A reader of the lines that were added to a file since the last read.
 
     `restarted` is True after a read that found another file under the same name, or one that was
     truncated or rewritten. The file is then read from its beginning.

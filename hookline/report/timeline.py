@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 class Timeline:
-    """Appends rows to a file, one line each. Several threads may add rows."""
+    """A file of rows, one line each. Several threads may add rows."""
 
     def __init__(self, path: Path) -> None:
         self._file = open_to_append(path)

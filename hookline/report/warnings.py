@@ -20,7 +20,7 @@ LINE = re.compile(
 
 
 class WarningReader:
-    """Reads the warnings and errors in a `hookline.log`, oldest first.
+    """A reader of the warnings and errors in a `hookline.log`, oldest first.
 
     Only the first `MAX_WARNINGS` are kept; `left_out` counts the others.
     """

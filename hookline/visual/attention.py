@@ -23,7 +23,7 @@ SDPA_ARGUMENTS = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal"
 
 
 class AttentionRecorder:
-    """Records the inputs of attention for one sample between `start` and `stop`.
+    """A recorder of the inputs of attention for one sample, between `start` and `stop`.
 
     `compute_weights` computes the attention weights again from these inputs, because fused
     attention never stores them. The computation of the model does not change.

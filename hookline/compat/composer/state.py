@@ -220,7 +220,7 @@ class Result:
 
 
 class EventsDestination(LoggerDestination):  # type: ignore[misc]
-    """Records the metrics that callbacks log in the run's events."""
+    """A destination that records the metrics of callbacks in the run's events."""
 
     def __init__(self, runner: BaseRunner) -> None:
         self._runner = weakref.ref(runner)

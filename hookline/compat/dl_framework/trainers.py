@@ -18,7 +18,7 @@ Config = Mapping[str, Any] | str | os.PathLike[str]
 
 
 class BaseTrainer(Runner):
-    """Builds the model, the data, the optimizer and the hooks from a config or its file.
+    """A trainer whose model, data, optimizer and hooks come from a config or its file.
 
     It has the services of every runner, and makes the directories among them. The `metrics` of an
     epoch include its mean training loss as `train_loss`.

@@ -79,7 +79,7 @@ class BaseMetric(metaclass=ABCMeta):
 
 @METRICS.register_module()
 class DumpResults(BaseMetric):
-    """Writes all predictions to a pickle file."""
+    """A metric that writes all predictions to a pickle file."""
 
     def __init__(
         self, out_file_path: str, collect_device: str = "cpu", collect_dir: str | None = None

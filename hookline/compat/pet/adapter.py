@@ -15,7 +15,7 @@ METHODS = ("before_train", "before_step", "after_step", "after_train")
 
 
 class PetHooks(BaseHook):
-    """Calls hooks of Pet at the corresponding sites of a run.
+    """A hook that calls hooks of Pet at the corresponding sites of a run.
 
     They get `storage`, which records into the run's events and has its iteration and the losses of
     the step. In a run by epochs they also get `epoch` (from 1), `max_epoch` and `max_epochs`. A

@@ -14,7 +14,7 @@ from hookline.errors import ConfigError
 
 
 class _FromConfig(BaseHook):
-    """Passes the entries of a config dict, after a check, to the constructor of Hookline's hook."""
+    """A hook of Hookline whose constructor takes a config dict, which is checked first."""
 
     registered_as: ClassVar[str]
 

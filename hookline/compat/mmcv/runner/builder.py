@@ -27,7 +27,7 @@ def build_runner(cfg: Mapping[str, Any], default_args: Mapping[str, Any] | None 
 
 @RUNNER_BUILDERS.register_module()
 class DefaultRunnerConstructor:
-    """Builds a runner from RUNNERS."""
+    """The constructor of a runner from RUNNERS."""
 
     def __init__(
         self, runner_cfg: Mapping[str, Any], default_args: Mapping[str, Any] | None = None

@@ -41,7 +41,7 @@ class RequestedFile:
 
 
 class MMCVCheckpointer(Checkpointer):
-    """Writes MMCV's checkpoints at the next seam, to any number of directories."""
+    """The writer of MMCV's checkpoints at the next seam, to any number of directories."""
 
     def __init__(self, runner: Any) -> None:
         super().__init__(runner, runner.work_dir or ".")

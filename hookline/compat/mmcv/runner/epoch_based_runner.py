@@ -14,7 +14,7 @@ from hookline.compat.mmcv.runner.position import ResumableEpoch
 
 @RUNNERS.register_module()
 class EpochBasedRunner(BaseRunner):
-    """Runs a workflow such as `[('train', 2), ('val', 1)]` until `max_epochs` are trained."""
+    """A runner of workflows such as `[('train', 2), ('val', 1)]`, for `max_epochs` epochs."""
 
     # In MMCV, these are called around train and val epochs alike.
     engine_only_sites = frozenset({"before_epoch", "after_epoch"})

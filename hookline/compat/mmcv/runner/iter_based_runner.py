@@ -57,7 +57,7 @@ class IterLoader:
 
 @RUNNERS.register_module()
 class IterBasedRunner(BaseRunner):
-    """Runs a workflow such as `[('train', 100), ('val', 10)]` until `max_iters` are trained.
+    """A runner of workflows such as `[('train', 100), ('val', 10)]`, for `max_iters` iterations.
 
     To hooks of Hookline the whole run is one epoch.
     """

@@ -59,7 +59,7 @@ class MMLogger(logging.Logger, ManagerMixin):
 
 
 class _ToStdout(logging.StreamHandler[Any]):
-    """Writes to the current `sys.stdout`, which may have been replaced."""
+    """A handler for the current `sys.stdout`, which may have been replaced."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)

@@ -205,7 +205,7 @@ class BaseModel(BaseModule):
 
 
 class BaseTTAModel(BaseModel):
-    """Predicts several versions of a sample and merges the results with `merge_preds`."""
+    """A model that predicts several versions of a sample and merges them with `merge_preds`."""
 
     def __init__(self, module: Any, data_preprocessor: Any = None) -> None:
         super().__init__(data_preprocessor)

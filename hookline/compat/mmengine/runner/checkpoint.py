@@ -184,6 +184,6 @@ def find_latest_checkpoint(path: str | Path) -> str | None:
 
 
 class CheckpointLoader:
-    """Loads checkpoints; only local files are covered."""
+    """The loader of checkpoints; only local files are covered."""
 
     load_checkpoint: Callable[..., dict[str, Any]] = staticmethod(_load_checkpoint)

@@ -233,7 +233,7 @@ class MMEngineLoop(Loop):
 
 
 class MMEngineCheckpointer(Checkpointer):
-    """Writes the checkpoints of MMEngine's CheckpointHook, and those of Hookline's hooks.
+    """The writer of the checkpoints of MMEngine's CheckpointHook and of Hookline's hooks.
 
     Attributes:
         writes: Functions that write checkpoints in MMEngine's layout at the next seam.

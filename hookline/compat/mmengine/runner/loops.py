@@ -94,7 +94,7 @@ class _TrainLoop(BaseLoop):
 
 @LOOPS.register_module()
 class EpochBasedTrainLoop(_TrainLoop):
-    """Trains for `max_epochs`; validates every `val_interval` epochs from `val_begin` on.
+    """A loop of `max_epochs` that validates every `val_interval` epochs from `val_begin` on.
 
     Attributes:
         inner_iter: The number of batches of this epoch that are done.
@@ -179,7 +179,7 @@ class EpochBasedTrainLoop(_TrainLoop):
 
 
 class _InfiniteDataloaderIterator:
-    """Reads a loader again and again."""
+    """An iterator that reads a loader again and again."""
 
     def __init__(self, dataloader: Any) -> None:
         self._dataloader = dataloader
@@ -201,7 +201,7 @@ class _InfiniteDataloaderIterator:
 
 @LOOPS.register_module()
 class IterBasedTrainLoop(_TrainLoop):
-    """Trains for `max_iters`; validates every `val_interval` iterations from `val_begin` on.
+    """A loop of `max_iters` that validates every `val_interval` of them from `val_begin` on.
 
     The whole run is one epoch.
     """

@@ -69,7 +69,7 @@ OPTIONAL_IN_CFG = ("launcher", "env_cfg", "log_level", "default_scope", "randomn
 
 @RUNNERS.register_module()
 class Runner(RunnerProperties, RunnerBuilders, CheckpointMethods, HookMethods):  # type: ignore[override]  # properties
-    """Trains, validates and tests as MMEngine's runner does, from objects or configs.
+    """A runner that trains, validates and tests as MMEngine's does, from objects or configs.
 
     Hooks run by ascending priority at every stage. Requested checkpoints are written when all hooks
     of the stage have run. Hooks of Hookline can be registered too.

@@ -50,7 +50,7 @@ class BaseVisBackend:
 
 @VISBACKENDS.register_module()
 class LocalVisBackend(BaseVisBackend):
-    """Writes JSON lines, PNG files and the config to the save directory."""
+    """A backend that writes JSON lines, PNG files and the config to the save directory."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class LocalVisBackend(BaseVisBackend):
 
 @VISBACKENDS.register_module()
 class TensorboardVisBackend(BaseVisBackend):
-    """Writes event files for TensorBoard, with MMEngine's tags."""
+    """A backend that writes event files for TensorBoard, with MMEngine's tags."""
 
     def __init__(self, save_dir: str) -> None:
         super().__init__(save_dir)
@@ -196,7 +196,7 @@ class WriterBackend(BaseVisBackend):
 
 @VISBACKENDS.register_module()
 class WandbVisBackend(WriterBackend):
-    """Logs to Weights & Biases; `init_kwargs` are passed to `wandb.init`."""
+    """A backend for Weights & Biases; `init_kwargs` are passed to `wandb.init`."""
 
     writer_type = "wandb"
 
@@ -206,7 +206,7 @@ class WandbVisBackend(WriterBackend):
 
 @VISBACKENDS.register_module()
 class MLflowVisBackend(WriterBackend):
-    """Logs to MLflow; takes `exp_name`, `run_name`, `tags` and `tracking_uri`."""
+    """A backend for MLflow with `exp_name`, `run_name`, `tags` and `tracking_uri`."""
 
     writer_type = "mlflow"
 
@@ -226,7 +226,7 @@ class MLflowVisBackend(WriterBackend):
 
 @VISBACKENDS.register_module()
 class ClearMLVisBackend(WriterBackend):
-    """Logs to ClearML; `init_kwargs` may hold `project_name` and `task_name`."""
+    """A backend for ClearML; `init_kwargs` may hold `project_name` and `task_name`."""
 
     writer_type = "clearml"
 
@@ -242,7 +242,7 @@ class ClearMLVisBackend(WriterBackend):
 
 @VISBACKENDS.register_module()
 class DVCLiveVisBackend(WriterBackend):
-    """Writes DVCLive's files to the save directory."""
+    """A backend that writes DVCLive's files to the save directory."""
 
     writer_type = "dvclive"
 
@@ -252,7 +252,7 @@ class DVCLiveVisBackend(WriterBackend):
 
 @VISBACKENDS.register_module()
 class NeptuneVisBackend(WriterBackend):
-    """Writes offline records of Neptune, whose service has ended."""
+    """A backend for offline records of Neptune, whose service has ended."""
 
     writer_type = "neptune"
 

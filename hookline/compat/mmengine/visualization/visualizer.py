@@ -16,7 +16,7 @@ from hookline.compat.mmengine.visualization.vis_backend import BaseVisBackend
 
 @VISUALIZERS.register_module()
 class Visualizer(Drawing, ManagerMixin):
-    """Passes scalars, images and configs to all backends, and draws on the image of `set_image`.
+    """A painter on the image of `set_image`, and the way to all backends.
 
     Args:
         name: The name of the visualizer.

@@ -16,7 +16,7 @@ from hookline.compat.mmengine.registry import OPTIM_WRAPPER_CONSTRUCTORS, OPTIM_
 
 @OPTIM_WRAPPER_CONSTRUCTORS.register_module()
 class DefaultOptimWrapperConstructor:
-    """Builds an optimizer wrapper, with settings for single parameters.
+    """The constructor of an optimizer wrapper, with settings for single parameters.
 
     Args:
         optim_wrapper_cfg: The config of the wrapper, with that of the optimizer.

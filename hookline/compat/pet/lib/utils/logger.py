@@ -31,7 +31,7 @@ class TrainHook:
 
 
 class PeriodicWriter(TrainHook):
-    """Calls writers at an interval and after the last iteration.
+    """A hook that calls writers at an interval and after the last iteration.
 
     Args:
         writers: The writers.
@@ -68,7 +68,7 @@ class PeriodicWriter(TrainHook):
 
 
 class IterationTimer(TrainHook):
-    """Records the `time` of each step, and logs the speed and the time of hooks at the end.
+    """A hook that records the `time` of each step, and logs speed and time of hooks at the end.
 
     Args:
         max_iter: The number of iterations.
@@ -121,7 +121,7 @@ class IterationTimer(TrainHook):
 
 
 class LRScheduler(TrainHook):
-    """Records the learning rate of the largest parameter group, then steps the scheduler."""
+    """A hook that records the rate of the largest parameter group, then steps the scheduler."""
 
     def __init__(self, optimizer: Any, scheduler: Any) -> None:
         self.optimizer = optimizer
