@@ -11,6 +11,7 @@ from hookline.arguments import bind
 from hookline.diagnosis import FOREIGN_SITES
 from hookline.errors import RegistrationError, Suggestion, suggest
 from hookline.hook_registry import check_common
+from hookline.secrets import mask_text
 
 
 def check_hook(hook: Any, sites: Collection[str], services: Mapping[str, Any]) -> None:
@@ -55,13 +56,15 @@ def check_owner(hook: Any, others: Iterable[Any], site: str) -> None:
 def unique_name(hook: Any, taken: Collection[str]) -> str:
     """Return the name of a hook, by default that of its class, numbered if it is taken.
 
+    Secrets in it are masked, because logs and files have it.
+
     Raises:
         RegistrationError: If another hook has the name that the user gave.
     """
-    base: str = hook.name or type(hook).__name__
-    if hook.name in taken and hook.name != type(hook).__name__:
+    base = mask_text(hook.name) or type(hook).__name__
+    if base in taken and base != type(hook).__name__:
         message = "a hook of this name is already registered; names are unique in a runner"
-        raise RegistrationError(message, component=hook.name, parameter="name")
+        raise RegistrationError(message, component=base, parameter="name")
     name = base
     number = 1
     while name in taken:

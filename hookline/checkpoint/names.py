@@ -7,6 +7,7 @@ import secrets
 import string
 
 from hookline.errors import ConfigError
+from hookline.secrets import mask_text
 
 MANIFEST = "checkpoints.json"
 JOURNAL = "checkpoints.journal.json"
@@ -57,8 +58,11 @@ def is_reserved_name(name: str) -> bool:
 
 
 def safe_name(text: str) -> str:
-    """Turn text such as `val/accuracy` into a part of a file name, `val_accuracy`."""
-    return re.sub(r"[^\w.+=@-]", "_", text).strip(".") or "_"
+    """Turn text such as `val/accuracy` into a part of a file name, `val_accuracy`.
+
+    Secrets in it are masked.
+    """
+    return re.sub(r"[^\w.+=@-]", "_", mask_text(text)).strip(".") or "_"
 
 
 def new_token() -> str:

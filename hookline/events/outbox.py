@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from hookline.events.series import fetch_numbers
+from hookline.secrets import mask_text
 
 MAX_WAITING = 1024  # scalars that may wait before they are written
 MAX_WAITING_RECORDS = 64  # images and other records that wait for the writers to open
@@ -108,7 +109,10 @@ class Outbox:
             self.deliver()
 
     def put_record(self, record: Record) -> None:
-        """Add an image or another record."""
+        """Add an image or another record, with secrets masked in its name and its text."""
+        record = record._replace(name=mask_text(record.name))
+        if record.kind == "text":
+            record = record._replace(value=mask_text(record.value))
         if self._is_open:
             for listener in self.listeners:
                 listener.write(record)

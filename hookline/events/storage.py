@@ -12,6 +12,7 @@ import torch
 from hookline.errors import ConfigError
 from hookline.events.outbox import Outbox, Point, Record
 from hookline.events.series import Moment, Scalar, Series, fetch
+from hookline.secrets import mask_text
 
 WINDOW = 256  # values kept per scalar by default
 LONGEST = 10_000  # the longest window of a mean
@@ -59,6 +60,7 @@ class EventStorage:
         self._series: dict[str, Series] = {}
         self._evaluated: dict[str, Series] = {}  # of the current or last evaluation
         self._into = self._series  # the target of new scalars
+        self._masked_names: dict[str, str] = {}
         self._window = WINDOW
         self._means: dict[str, NamedMean] = {}
         self.losses_of = -1  # the last iteration whose losses a hook has recorded
@@ -95,6 +97,7 @@ class EventStorage:
             global_step: Its position on the x axis; by default the iteration it belongs to.
         """
         value = _checked(name, value)
+        name = self._masked(name)
         if self._into is self._evaluated and global_step is None:
             self._append(self._evaluated, name, value, smoothing_hint)
             return
@@ -157,6 +160,7 @@ class EventStorage:
 
     def put_history(self, name: str, values: Iterable[float], moments: Iterable[Moment]) -> None:
         """Record past values of a scalar that every iteration has, with their moments."""
+        name = self._masked(name)
         series = self._series.get(name) or self._new_series(name, True, self._series)
         series.pending.extend(values)
         series.pending_moments.extend(moments)
@@ -200,7 +204,8 @@ class EventStorage:
         if over not in ("epoch", "global") and not (isinstance(over, int) and 1 <= over <= LONGEST):
             message = f"the window of a mean must be 'epoch', 'global' or 1 to {LONGEST} values"
             raise ConfigError(message, component="add_mean", parameter="over", value=over)
-        self._means[name] = NamedMean(of, over)
+        of = self._masked(of)
+        self._means[self._masked(name)] = NamedMean(of, over)
         if isinstance(over, int):
             self.keep(over)
         elif of in self._series and self._series[of].running is None:
@@ -219,13 +224,13 @@ class EventStorage:
     def history(self, name: str) -> list[Scalar]:
         """Return the last values of a scalar with iteration, epoch and wall time."""
         self.flush()
-        series = self._series.get(name)
+        series = self._series.get(self._masked(name))
         return [] if series is None else series.history()
 
     def recorded_at(self, name: str) -> int:
         """Return the iteration of a scalar's last value; -1 if there is none."""
         self._ask()
-        series = self._series.get(name)
+        series = self._series.get(self._masked(name))
         return -1 if series is None else series.last_iter()
 
     def means(self, count: int, since: int | None = None) -> dict[str, float]:
@@ -316,6 +321,9 @@ class EventStorage:
         """Add a value to the recent values of its scalar."""
         series = among.get(name)
         if series is None:
+            name = self._masked(name)
+            series = among.get(name)
+        if series is None:
             series = self._new_series(name, smoothed, among)
             series.is_point = is_point
         if type(value) is not float:
@@ -332,6 +340,13 @@ class EventStorage:
         iteration, epoch = self._locate(self._clock)
         record = Record(kind, name, value, iteration, epoch, time.time(), global_step)
         self.outbox.put_record(record)
+
+    def _masked(self, name: str) -> str:
+        """Return the name under which a scalar is kept and written, with secrets masked."""
+        masked = self._masked_names.get(name)
+        if masked is None:
+            masked = self._masked_names[name] = mask_text(name)
+        return masked
 
 
 def _counters_of(clock: Clock) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from hookline.errors import parameter_error
 from hookline.metrics.best import DEFAULT_METRIC, TrackedMetric
 from hookline.metrics.direction import DEFAULT_RULE, given_rule
 from hookline.optim.averaging import average_buffers
+from hookline.secrets import MASK, mask_text
 
 EPOCH_TEMPLATE = "epoch_{}.pth"
 ITERATION_TEMPLATE = "iter_{}.pth"
@@ -99,6 +100,7 @@ class CheckpointHook(BaseHook):
             raise parameter_error(self, "interval", "must be at least 1, or -1 for never")
         if not self.by_epoch and self.filename_tmpl == EPOCH_TEMPLATE:
             self.filename_tmpl = ITERATION_TEMPLATE
+        self.filename_tmpl = mask_text(self.filename_tmpl).replace(MASK, "_")
         if not is_number_template(self.filename_tmpl):
             raise parameter_error(self, "filename_tmpl", "needs a {} or {:03d} for the number")
         check_name(self.filename_tmpl.format(1))

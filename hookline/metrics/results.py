@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping
 
 from hookline.errors import HooklineError, Suggestion, suggest
+from hookline.secrets import mask_text
 
 
 class UnknownMetric(HooklineError, KeyError):
@@ -20,20 +21,22 @@ class Metrics(MutableMapping[str, float]):
     `accuracy`: `accuracy`, `val_accuracy` and `val/accuracy` are one metric.
 
     Lookups (`[]`, `in`, `get`, `pop`, `del`) accept every spelling and prefer the exact one.
-    Assignment uses the name as given, and iteration, `keys()` and `len()` show these names.
+    Assignment uses the name as given, with secrets masked, and iteration, `keys()` and `len()`
+    show these names.
 
     Args:
         values: The metrics to begin with.
     """
 
     def __init__(self, values: Mapping[str, float] | Iterable[tuple[str, float]] = ()) -> None:
-        self._values: dict[str, float] = dict(values)
+        self._values: dict[str, float] = {}
+        self.update(values)
 
     def __getitem__(self, name: str) -> float:
         return self._values[self._key(name)]
 
     def __setitem__(self, name: str, value: float) -> None:
-        self._values[name] = value
+        self._values[mask_text(name)] = value
 
     def __delitem__(self, name: str) -> None:
         del self._values[self._key(name)]
@@ -65,9 +68,9 @@ def find_name(name: str, known: Iterable[str]) -> str | None:
     names = list(known)
     if name in names:
         return name
-    canonical = canonical_name(name)
+    spellings = (canonical_name(name), canonical_name(mask_text(name)))
     for other in names:
-        if canonical_name(other) == canonical:
+        if canonical_name(other) in spellings:
             return other
     return None
 
@@ -79,7 +82,7 @@ def choose_metric(wanted: str, measured: Iterable[str], default: str | None = No
     """
     names = list(measured)
     if find_name(wanted, names) is not None:
-        return wanted
+        return mask_text(wanted)
     if wanted in ("auto", default) and names:
         return names[0]
     return None

@@ -16,6 +16,7 @@ from hookline.events import Record
 from hookline.events.portable import to_png
 from hookline.files import replace_file
 from hookline.progress import current_position
+from hookline.secrets import mask_text
 
 FOLDER = "visualizations"
 
@@ -81,5 +82,8 @@ def has_display(environment: Mapping[str, str] = os.environ, platform: str = sys
 
 
 def file_name(text: str) -> str:
-    """Return a safe name for a file or folder; it never leads to another folder."""
-    return re.sub(r"[^\w.\-]", "_", text).lstrip(".") or "_"
+    """Return a safe name for a file or folder; it never leads to another folder.
+
+    Secrets in it are masked.
+    """
+    return re.sub(r"[^\w.\-]", "_", mask_text(text)).lstrip(".") or "_"

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from hookline.checkpoint import CheckpointStore
 from hookline.cli.main import main
 from hookline.engine import BaseHook
-from hookline.hooks import CheckpointHook, LoggerHook, ReportHook
+from hookline.hooks import CheckpointHook, EvalHook, LoggerHook, ReportHook, TensorBoardHook
 from hookline.secrets import mask_text
 from tests.cli.helpers import write_config
-from tests.helpers import make_runner
+from tests.helpers import batches, make_runner
 
 PASSWORD = "hunter2-of-s3"
 TEXTS = [
@@ -136,3 +137,53 @@ def test_a_secret_from_the_environment_does_not_reach_a_checkpoint(tmp_path, mon
     for path in tmp_path.glob("*.pth"):
         assert PASSWORD.encode() not in path.read_bytes()
     assert saved is None or saved["meta"]["config"] == {"note": "for ***"}
+
+
+class Naming(BaseHook):
+    """A hook that uses a secret as the name of everything that it records."""
+
+    def before_train(self, runner: Any) -> None:
+        runner.events.add_mean(f"mean of {PASSWORD}", PASSWORD, "global")
+
+    def after_train_iter(self, runner: Any) -> None:
+        events = runner.events
+        events.put_iteration_scalar(PASSWORD, 1.0)
+        events.put_scalar(f"once/{PASSWORD}", 2.0)
+        assert events.recorded_at(PASSWORD) == runner.iter
+        assert events.history(PASSWORD)[-1].value == 1.0
+        events.put_image(f"picture/{PASSWORD}", torch.zeros(3, 4, 4))
+        events.put_histogram(PASSWORD, torch.arange(4.0))
+        events.put_text(PASSWORD, f"content with {PASSWORD}")
+
+    def after_val_epoch(self, runner: Any) -> None:
+        runner.metrics[PASSWORD] = float(runner.iter)
+        assert PASSWORD in runner.metrics
+
+
+def test_a_secret_is_masked_as_a_name_of_metrics_pictures_hooks_and_files(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_API_TOKEN", PASSWORD)
+    runner = make_runner(
+        tmp_path,
+        Naming(name=f"Naming {PASSWORD}", priority="VERY_LOW"),
+        LoggerHook(interval=1),
+        TensorBoardHook(interval=1, name=PASSWORD),
+        {"type": "PeriodicWriterHook", "writers": ["csv"], "period": 1},
+        {"type": "GradientFlowHook", "frequency": 2, "name": f"flow-{PASSWORD}"},
+        ReportHook(),
+        EvalHook(),
+        CheckpointHook(
+            best_metric=PASSWORD, rule="greater", filename_tmpl=f"at-{PASSWORD}-{{}}.pth"
+        ),
+        val_loader=batches(2),
+    )
+    runner.train()
+    assert (tmp_path / "at-_-2.pth").exists()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    log = (tmp_path / "log.jsonl").read_text()
+    for name in ("***", "once/***", "picture/***", "mean of ***", "content with ***"):
+        assert f'"{name}"' in log
+    for kind in (".pth", ".png", ".csv", ".html", ".jsonl"):
+        assert any(path.suffix == kind for path in files), kind
+    for path in files:
+        assert PASSWORD not in str(path.relative_to(tmp_path))
+        assert PASSWORD.encode() not in path.read_bytes(), path.name
