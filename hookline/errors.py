@@ -71,7 +71,7 @@ class Problem:
     suggestion: Suggestion = Suggestion()
 
     def __str__(self) -> str:
-        got = "" if self.value is NO_VALUE else f", got {_short(repr(self.value))}"
+        got = "" if self.value is NO_VALUE else f", got {_short(_show(self.value))}"
         parts = [self._location(), self._subject(), f"{self.message}{got}{self.suggestion}"]
         return ": ".join(part for part in parts if part)
 
@@ -239,6 +239,19 @@ def format_exception(error: BaseException) -> str:
     if len(user_frames) < 2:
         return lines[0]
     return f"{lines[0]} ({user_frames[-1].filename}:{user_frames[-1].lineno})"
+
+
+def _show(value: Any) -> str:
+    """Return a value in one line; an object whose `repr` is long or has no content by its class."""
+    if type(value) is list:
+        return f"[{', '.join(_show(each) for each in value)}]"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{key!r}: {_show(each)}' for key, each in value.items())}}}"
+    text = repr(value)
+    has_own_repr = any("__repr__" in vars(cls) for cls in type(value).__mro__[:-1])
+    if "\n" in text or not has_own_repr:
+        return f"{type(value).__name__}(…)"
+    return text
 
 
 def _short(text: str) -> str:

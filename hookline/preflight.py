@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from types import GeneratorType
 from typing import Any, Protocol
 
 from torch import nn
@@ -11,6 +12,9 @@ from torch.optim import Optimizer
 from torch.utils.data import Dataset, IterableDataset
 
 from hookline.errors import ConfigError, HooklineError
+
+# Iterators that cannot begin again. An object of another class may begin again on its own.
+READ_ONCE = (GeneratorType, map, zip, filter, enumerate)
 
 
 class Run(Protocol):
@@ -93,6 +97,7 @@ def check_data(train_loader: Any, val_loader: Any, max_epochs: Any, max_iters: A
     if max_epochs is None and max_iters is None:
         raise HooklineError("either max_epochs or max_iters is required", parameter="max_epochs")
     check_is_loader("train_loader", train_loader)
+    check_repeatable(train_loader, max_epochs)
     check_is_loader("val_loader", val_loader)
 
 
@@ -105,6 +110,17 @@ def check_is_loader(name: str, loader: Any) -> None:
                 "make_loader(dataset, batch_size=…) or a DataLoader",
                 parameter=name,
             )
+
+
+def check_repeatable(loader: Any, max_epochs: int | None) -> None:
+    """Raise if a run of several epochs has batches that can be read only once."""
+    if isinstance(loader, READ_ONCE) and max_epochs is not None and max_epochs > 1:
+        raise HooklineError(
+            f"train_loader is a {type(loader).__name__}, which can be read only once, and the run "
+            f"has max_epochs={max_epochs}: pass max_iters, or an object whose __iter__ makes the "
+            "batches of an epoch",
+            parameter="train_loader",
+        )
 
 
 def empty_loader_error(loader: Any, epoch: int) -> HooklineError:
@@ -138,8 +154,8 @@ def check_optimizer(optimizer: Any, *, has_owner: bool, has_train_step: bool) ->
     """
     if isinstance(optimizer, Mapping) and not has_train_step:
         raise HooklineError(
-            f"the {len(optimizer)} optimizers are never stepped: give the model a "
-            "train_step(batch, optimizers) that does, or pass only one",
+            f"no hook steps a dict of optimizers ({', '.join(optimizer)}): give the model a "
+            "train_step(batch, optimizers) that does, or pass only one, without a dict",
             parameter="optimizer",
         )
     if has_owner:

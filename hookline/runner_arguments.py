@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import FunctionType
+from typing import Any, NamedTuple, get_args
 
 import torch
+from torch.utils.data import DataLoader
 
+from hookline.data.protocols import is_positioned
+from hookline.engine import BaseHook
 from hookline.engine.manager import Order
-from hookline.errors import ConfigError, Problem, Suggestion
+from hookline.errors import ConfigError, Problem, Suggestion, suggest
+from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
+from hookline.registry import Registry
 from hookline.signature import fits
 
 SCHEDULER_METHODS = ("step", "state_dict")
@@ -63,7 +70,15 @@ def _is_model(value: Any) -> bool:
 
 def _is_loader(value: Any) -> bool:
     is_iterable = hasattr(value, "__iter__") or hasattr(value, "__getitem__")
-    return value is None or (is_iterable and not isinstance(value, (str, type)))
+    is_batches = is_iterable and not isinstance(value, (str, type)) and not _holds_loaders(value)
+    return value is None or is_batches
+
+
+def _holds_loaders(value: Any) -> bool:
+    """Return whether a list has loaders where batches are expected."""
+    if not isinstance(value, (list, tuple)) or not value:
+        return False
+    return isinstance(value[0], DataLoader) or is_positioned(value[0])
 
 
 def _is_train_loader(value: Any) -> bool:
@@ -96,19 +111,38 @@ def _is_collection(value: Any) -> bool:
     return value is None or (hasattr(value, "__iter__") and not isinstance(value, str))
 
 
+def _is_hook_list(value: Any) -> bool:
+    return hasattr(value, "__iter__") and not isinstance(value, (str, type, Mapping, BaseHook))
+
+
+def _is_count(value: Any) -> bool:
+    return value is None or (fits(value, int) and value >= 1)
+
+
 def _is_directory(value: Any) -> bool:
     if value is None:
         return True
-    return isinstance(value, (str, os.PathLike)) and not Path(value).is_file()
+    return isinstance(value, (str, os.PathLike)) and _find_file(value) is None
+
+
+def _find_file(path: str | os.PathLike[str]) -> Path | None:
+    """Return the part of a path that is a file and not a directory, if there is one."""
+    for part in (Path(path), *Path(path).parents):
+        if part.is_file():
+            return part
+    return None
 
 
 def _is_device(value: Any) -> bool:
-    if isinstance(value, str) and value != "auto":
-        try:
-            torch.device(value)
-        except RuntimeError:
-            return False
-    return isinstance(value, (str, torch.device))
+    if value == "auto":
+        return True
+    if not isinstance(value, (str, torch.device)):
+        return False
+    try:
+        torch.empty(0, device=value)
+    except (RuntimeError, AssertionError):  # AssertionError: torch was built without CUDA.
+        return False
+    return True
 
 
 def _advise_object(value: Any) -> str:
@@ -116,68 +150,142 @@ def _advise_object(value: Any) -> str:
         return f"pass an object, {value.__name__}(…), not the class"
     if isinstance(value, str):
         return "names are for configs; pass an object"
+    if isinstance(value, (FunctionType, partial)):
+        return "pass the object that the function makes"
     return ""
 
 
+def _advise_name(value: Any, registry: Registry[Any], arguments: str) -> str:
+    """Advise on a name in place of an object of the class that the name probably stands for."""
+    if not isinstance(value, str):
+        return _advise_object(value)
+    nearest = suggest(value, registry.names()).nearest
+    if nearest is None:
+        return _advise_object(value)
+    name = registry.get(nearest).__name__
+    return f"names are for configs; pass an object, {name}({arguments})"
+
+
 def _advise_optimizer(value: Any) -> str:
+    example = "torch.optim.SGD(model.parameters(), lr=0.1)"
     if isinstance(value, (list, tuple)):
-        return "pass several by name, as a dict"
-    return _advise_object(value)
+        is_single = len(value) == 1 and _is_optimizer(value[0])
+        return "pass the optimizer itself" if is_single else "pass several by name, as a dict"
+    if isinstance(value, Mapping):
+        return next((_advise_optimizer(each) for each in value.values()), f"pass {example}")
+    if isinstance(value, Iterator):
+        return f"pass {example}"
+    return _advise_name(value, OPTIMIZERS, "model.parameters(), lr=…")
+
+
+def _advise_scheduler(value: Any) -> str:
+    return _advise_name(value, SCHEDULERS, "optimizer, …")
+
+
+def _advise_loss(value: Any) -> str:
+    return _advise_name(value, LOSSES, "")
 
 
 def _advise_train_loader(value: Any) -> str:
-    if isinstance(value, Mapping):
+    if isinstance(value, Mapping) or _holds_loaders(value):
         return "combine several loaders in one iterable, which yields what train_step(batch) takes"
+    return _advise_loader(value)
+
+
+def _advise_loader(value: Any) -> str:
+    if _holds_loaders(value):
+        return "pass several by name, as a dict"
+    if isinstance(value, FunctionType):
+        return "pass the batches that the function returns"
     return _advise_object(value)
 
 
 def _advise_list(value: Any) -> str:
-    return f"pass [{value!r}]" if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return f"pass [{value!r}]"
+    return "pass a list with this one" if isinstance(value, (Mapping, BaseHook)) else ""
+
+
+def _advise_number(value: Any) -> str:
+    """Advise on a number in quotes, or a whole number with a fraction of zero."""
+    try:
+        is_whole = float(value).is_integer()
+    except (TypeError, ValueError):
+        return ""
+    return f"pass {int(float(value))}" if is_whole and not isinstance(value, bool) else ""
 
 
 def _advise_directory(value: Any) -> str:
-    return "there is a file with this name" if isinstance(value, (str, os.PathLike)) else ""
+    if not isinstance(value, (str, os.PathLike)):
+        return "pass a path"
+    return f"there is a file with the name {str(_find_file(value))!r}; choose another"
 
+
+def _advise_device(value: Any) -> str:
+    available = ["cpu", *(f"cuda:{index}" for index in range(torch.cuda.device_count()))]
+    listed = f"available here: {', '.join(available)}"
+    if fits(value, int):
+        return f"did you mean 'cuda:{value}'? {listed}"
+    if value == "gpu":
+        return f"did you mean 'cuda'? {listed}"
+    if isinstance(value, str) and value.lower() != value and _is_device(value.lower()):
+        return f"did you mean {value.lower()!r}?"
+    return listed
+
+
+def _advise_resume(value: Any) -> str:
+    if value is True:
+        return "use 'auto' for the newest checkpoint in work_dir"
+    if value is False:
+        return "leave it out to start at the beginning"
+    return ""
+
+
+def _advise_choice(*choices: str) -> Callable[[Any], str]:
+    def advise(value: Any) -> str:
+        nearest = suggest(str(value), choices).nearest
+        return f"did you mean {nearest!r}?" if nearest else ""
+
+    return advise
+
+
+COUNT = Rule("a whole number of at least 1", _is_count, _advise_number)
+EVALUATION_LOADER = Rule("an iterable of batches, or several by name", _is_loader, _advise_loader)
+FLAG = Rule("True or False", _of_type(bool))
 
 RULES = {
     "model": Rule("a torch.nn.Module", _is_model, _advise_object),
     "train_loader": Rule("an iterable of batches", _is_train_loader, _advise_train_loader),
-    "val_loader": Rule("an iterable of batches, or several by name", _is_loader, _advise_object),
-    "test_loader": Rule("an iterable of batches, or several by name", _is_loader, _advise_object),
+    "val_loader": EVALUATION_LOADER,
+    "test_loader": EVALUATION_LOADER,
     "optimizer": Rule(
         "a torch.optim.Optimizer, or several by name", _is_optimizer, _advise_optimizer
     ),
-    "loss_fn": Rule("a function of predictions and targets", _is_loss, _advise_object),
+    "loss_fn": Rule("a function of predictions and targets", _is_loss, _advise_loss),
     "metrics": Rule("a list or mapping of metrics", _is_collection, _advise_list),
-    "hooks": Rule("a list of hooks", lambda value: True),  # HOOKS reports each wrong entry
+    "hooks": Rule("a list of hooks", _is_hook_list, _advise_list),
     "drop_hooks": Rule("a list of names", _is_collection, _advise_list),
-    "max_epochs": Rule("a whole number of at least 1", lambda value: True),  # see preflight
-    "max_iters": Rule("a whole number of at least 1", lambda value: True),
+    "max_epochs": COUNT,
+    "max_iters": COUNT,
     "work_dir": Rule("a directory", _is_directory, _advise_directory),
     "scheduler": Rule(
         "a scheduler of torch.optim.lr_scheduler, a list, or several by name",
         _is_scheduler,
-        _advise_object,
+        _advise_scheduler,
     ),
-    "seed": Rule("a whole number", _of_type(int | None)),
-    "device": Rule(
-        "'auto', 'cpu', 'cuda', 'cuda:0' or another device of torch",
-        _is_device,
-        lambda value: "did you mean 'cuda'?" if value == "gpu" else "",
-    ),
+    "seed": Rule("a whole number", _of_type(int | None), _advise_number),
+    "device": Rule("'auto' or an available device of torch", _is_device, _advise_device),
     "resume": Rule(
-        "'auto' or the path of a checkpoint",
-        _of_type(str | Path | None),
-        lambda value: "use 'auto' for the newest checkpoint" if value is True else "",
+        "'auto' or the path of a checkpoint", _of_type(str | Path | None), _advise_resume
     ),
     "load_from": Rule("the path of a checkpoint", _of_type(str | Path | None)),
-    "load_strict": Rule("True or False", _of_type(bool)),
-    "hook_order": Rule("'nested' or 'flat'", _of_type(Order)),
+    "load_strict": FLAG,
+    "hook_order": Rule("'nested' or 'flat'", _of_type(Order), _advise_choice(*get_args(Order))),
     "hook_budget": Rule("a percentage or a fraction", _of_type(str | float)),
     "config": Rule("a mapping", _of_type(Mapping[str, Any] | None)),
     "strategy": Rule("a name, or a mapping with its type", _of_type(str | Mapping[str, Any])),
-    "sync_bn": Rule("True or False", _of_type(bool)),
+    "sync_bn": FLAG,
     "compile": Rule("True, False or options of torch.compile", _of_type(bool | Mapping[str, Any])),
-    "deterministic": Rule("True or False", _of_type(bool)),
+    "deterministic": FLAG,
     "locate_error": Rule("a function", lambda value: value is None or callable(value)),
 }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import torch
 from torch.utils.data import DataLoader, Dataset, IterableDataset
 
+from hookline.data.dataset_check import check_dataset
 from hookline.data.fetch import Fetch
 from hookline.data.options import LoaderOptions, check_loader, find_function
 from hookline.data.sampler import EpochSampler, ShuffleMethod
@@ -70,6 +71,7 @@ def make_loader(
         raise ConfigError(problems)
     if passed_on.get("collate_fn") is not None:
         passed_on["collate_fn"] = find_function(passed_on["collate_fn"])
+    check_dataset(dataset)
     if isinstance(dataset, IterableDataset):
         if shuffle:
             message = "'shuffle' must be false for an IterableDataset, which has its own order"

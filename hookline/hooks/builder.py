@@ -57,8 +57,6 @@ def given_hooks(hooks: Iterable[Any]) -> list[BaseHook]:
     Raises:
         ConfigError: With the index and the problems of each entry that cannot be a hook.
     """
-    if isinstance(hooks, (str, Mapping, BaseHook)):
-        raise ConfigError("must be a list of hooks", path=("hooks",), value=hooks)
     built: list[BaseHook] = []
     problems: list[Problem] = []
     for index, hook in enumerate(hooks):

@@ -17,6 +17,7 @@ from hookline.optim.fp16 import enable_fp16
 from hookline.optim.graph import outside_graph, without_gradient
 from hookline.optim.scaling import LossScaler, check_loss_scale
 from hookline.optim.sync import gradient_sync
+from hookline.signature import parameters
 
 
 @HOOKS.register()
@@ -56,6 +57,13 @@ class OptimizerHook(BaseHook):
                 component=self.name,
             )
         assert runner.optimizer is not None
+        if "closure" in parameters(runner.optimizer.step).required():
+            raise ConfigError(
+                f"cannot step {type(runner.optimizer).__name__}, whose step() needs a closure: "
+                "step it in the model's train_step(batch, optimizer), and pass "
+                "hooks=[ManualOptimizationHook()]",
+                component=self.name,
+            )
         self._collect_parameters(runner.optimizer)
         runner.optimizer.zero_grad(set_to_none=True)
 
