@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import SimpleNamespace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hookline.arguments import Call, bind, get_argument, set_arguments
 from hookline.engine.hook import HOOKS, BaseHook
@@ -41,9 +41,9 @@ class Sites:
         self._plain: dict[str, tuple[Call, ...]] = {}
         self._timed: dict[str, tuple[Call, ...]] = {}
 
-    def __getattr__(self, site: str) -> tuple[Call, ...]:
-        # Python calls this only for names that `compile` has not set.
-        raise AttributeError(f"unknown site {site!r}{suggest(site, self.hooks)}")
+    if TYPE_CHECKING:  # `compile` sets an attribute for each site.
+
+        def __getattr__(self, site: str) -> tuple[Call, ...]: ...
 
     def calls(self, site: str) -> tuple[Call, ...]:
         """Return the calls of a site by its name."""

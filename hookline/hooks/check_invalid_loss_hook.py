@@ -36,9 +36,9 @@ class CheckInvalidLossHook(BaseHook):
     def __post_init__(self) -> None:
         require_at_least(self, 1, "interval")
         # Losses with their iterations: since the last check, and since the last optimizer step.
-        self._losses: list[tuple[int, Any]] = []
-        self._group: list[tuple[int, Any]] = []
-        self._last: tuple[int, Any] | None = None
+        self._losses: list[tuple[int, torch.Tensor]] = []
+        self._group: list[tuple[int, torch.Tensor]] = []
+        self._last: tuple[int, torch.Tensor] | None = None
         self._steps = 0
 
     def before_train(self, runner: BaseRunner) -> None:
@@ -51,9 +51,7 @@ class CheckInvalidLossHook(BaseHook):
         loss = runner.outputs.get("loss")
         if loss is None:
             return
-        if isinstance(loss, torch.Tensor):
-            loss = loss.detach()
-        self._last = (runner.iter + 1, loss)
+        self._last = (runner.iter + 1, _one_number(loss))
         self._group.append(self._last)
         if not runner.loop.accumulating:
             # The loss scaler may have skipped the step, and with it the effect of these losses.
@@ -83,18 +81,25 @@ class CheckInvalidLossHook(BaseHook):
         losses, self._losses = self._losses, []
         if not losses:
             return
-        flags = [torch.isfinite(torch.as_tensor(loss)).all() for _, loss in losses]
-        finite = torch.stack(flags).tolist()
-        if all(finite):
+        finite = torch.stack([loss for _, loss in losses]).isfinite()
+        if bool(finite.all()):
             return
-        iteration, loss = losses[finite.index(False)]
+        iteration, loss = losses[finite.tolist().index(False)]
         raise InvalidLoss(
             f"the loss of iteration {iteration} is not finite",
             component=self.name,
-            value=torch.as_tensor(loss).tolist(),
+            value=loss.item(),
             site="after_train_iter",
             suggestion=Suggestion(advice=_describe_good_checkpoint(runner)),
         )
+
+
+def _one_number(loss: Any) -> torch.Tensor:
+    """Return a loss as a tensor with one number; of several, the one furthest from zero."""
+    if not isinstance(loss, torch.Tensor):
+        return torch.tensor(loss, dtype=torch.float64)
+    loss = loss.detach()
+    return loss if loss.ndim == 0 else loss.abs().max()
 
 
 def _describe_good_checkpoint(runner: BaseRunner) -> str:
