@@ -41,6 +41,7 @@ ELSEWHERE = {
     "events/backlog.py": "events/test_delivery.py",
     "events/builtin.py": "events/test_every_value_arrives.py",
     "events/console.py": "hooks/test_logger_hook.py",
+    "events/event_files.py": "hooks/test_tensorboard_hook.py",
     "events/memory.py": "hooks/test_logger_hook.py",
     "events/receipts.py": "events/test_delivery.py",
     "events/record_files.py": "events/test_every_value_arrives.py",

@@ -187,9 +187,16 @@ class Delivery(Writer):
             hand_over(job, writer)
             return
         missing = self._receipts.undelivered(job)
-        if missing is not None:
-            hand_over(missing, writer)
+        if missing is None:
+            return
+        can_be_asked = type(writer).holds is not Writer.holds
+        if can_be_asked and self._receipts.is_uncertain(missing) and _is_held(missing, writer):
             self._receipts.add(missing)
+            return
+        if can_be_asked:
+            self._receipts.begin(missing)
+        hand_over(missing, writer)
+        self._receipts.add(missing)
 
     def _keep(self, job: Job) -> None:
         try:
@@ -273,6 +280,16 @@ class Delivery(Writer):
             )
         if self._writer is not None and (missing := self._writer.missing()):
             log.warning("%s: %s", self.name, missing)
+
+
+def _is_held(job: Job, writer: Writer) -> bool:
+    """Return whether a tracker has a job. It takes the values of a job together."""
+    if not isinstance(job, Scalars | Row):
+        return False
+    name, value = next(iter(job.values.items()))
+    if isinstance(job, Scalars):  # The times in it differ if a resumed run repeats it.
+        return writer.holds(job.mode, name, job.iter)
+    return writer.holds(job.mode, name, job.step, value)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -12,7 +13,7 @@ from typing import Any, ClassVar
 from hookline.events.describe import config_text, flat
 from hookline.events.outbox import Record
 from hookline.events.portable import portable
-from hookline.events.writer import WRITERS, TrackerWriter, require
+from hookline.events.writer import WRITERS, TrackerWriter, require, tag
 
 RUN_TAG = "hookline.run"
 PARAMS_AT_ONCE = 100  # the limit of the server
@@ -85,6 +86,13 @@ class MLflowWriter(TrackerWriter):
                 self.id, str(value), str(Path(name).parent) if "/" in name else "files"
             )
 
+    def holds(self, mode: str, name: str, step: int, value: float | None = None) -> bool:
+        history = self._client.get_metric_history(self.id, _name(tag(mode, name)))
+        return any(
+            point.step == step and (value is None or _is_same(point.value, value))
+            for point in history
+        )
+
     def write_config(self, config: Mapping[str, Any]) -> None:
         from mlflow.entities import Param
 
@@ -111,6 +119,10 @@ class MLflowWriter(TrackerWriter):
             return None
         self._client.update_run(found[0].info.run_id, status="RUNNING")
         return found[0]
+
+
+def _is_same(stored: float, value: float) -> bool:
+    return stored == value or (math.isnan(stored) and math.isnan(value))
 
 
 def _name(text: str) -> str:

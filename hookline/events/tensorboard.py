@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from hookline.events.describe import config_text
+from hookline.events.event_files import PATTERN, cut_files, mark
 from hookline.events.outbox import Record, Row
 from hookline.events.portable import portable
 from hookline.events.writer import WRITERS, TrackerWriter, require
-from hookline.files import open_to_read, replace_file
-
-LAST_ITERATION = ".last_iteration"  # a file that a closed log has
+from hookline.files import open_to_read
 
 
 @WRITERS.register("tensorboard")
@@ -22,20 +21,30 @@ class TensorBoardWriter(TrackerWriter):
 
     def __init__(self, log_dir: str | Path = "tensorboard") -> None:
         self.log_dir = Path(log_dir)
-        self._used_before = self.log_dir.is_dir() and any(
-            self.log_dir.glob("events.out.tfevents.*")
-        )
-        self._last_iter = 0
-        self._open(None)
+        self._used_before = self.log_dir.is_dir() and any(self.log_dir.glob(PATTERN))
+        self._purge_step: int | None = None
+        self._board: Any = None
+        self._marked = -1
+        require("tensorboard", "tensorboard")
+
+    @property
+    def board(self) -> Any:
+        """TensorBoard's writer, opened on first use."""
+        if self._board is None:
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(self.log_dir), purge_step=self._purge_step)
+            self._marked = -1
+        return self._board
 
     def write_scalars(
         self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
     ) -> None:
-        self._last_iter = max(self._last_iter, iter)
+        self._mark(iter)
         super().write_scalars(mode, scalars, iter=iter, epoch=epoch)
 
     def write_row(self, row: Row) -> None:
-        self._last_iter = max(self._last_iter, row.iter)
+        self._mark(row.iter)
         super().write_row(row)
 
     def log_scalars(self, scalars: Mapping[str, float], step: int) -> None:
@@ -44,8 +53,8 @@ class TensorBoardWriter(TrackerWriter):
         self.board.flush()
 
     def write(self, record: Record) -> None:
-        self._last_iter = max(self._last_iter, record.iter)
         record = portable(record)
+        self._mark(record.iter)
         name, value, step = record.name, record.value, record.step
         if record.kind == "image":
             self.board.add_image(name, value, step, walltime=record.time, dataformats="HWC")
@@ -70,41 +79,45 @@ class TensorBoardWriter(TrackerWriter):
         self.board.flush()
 
     def cut_after(self, iteration: int) -> None:
-        """Make TensorBoard drop the points after an iteration.
+        """Drop the points that were recorded after an iteration, whatever their steps.
 
-        It drops them by their steps, and so also points with a larger `global_step`. Nothing is
-        dropped if the run ended with that iteration.
+        A TensorBoard that is open drops points by their steps, so points that were recorded before
+        and have a later step are written again.
         """
-        try:
-            is_complete = int((self.log_dir / LAST_ITERATION).read_text()) <= iteration
-        except (OSError, ValueError):  # The process was killed.
-            is_complete = False
-        (self.log_dir / LAST_ITERATION).unlink(missing_ok=True)
-        if not is_complete:
-            self.board.close()
-            self._open(iteration + 1)
+        self.close()
+        has_later_points, later_steps = cut_files(self.log_dir, iteration)
+        if has_later_points:
+            self._purge_step = iteration + 1
+            for recorded_in, event in later_steps:
+                self._mark(recorded_in)
+                self.board.file_writer.add_event(event, walltime=event.wall_time)
+            self.board.flush()
 
     def set_aside(self) -> None:
         """Make TensorBoard drop the points of an earlier run in the same folder."""
         if self._used_before:
-            self.board.close()
-            self._open(0)
+            self.close()
+            self._purge_step = 0
 
     def sync(self) -> None:
-        self.board.flush()
-        for path in self.log_dir.glob("events.out.tfevents.*"):
+        if self._board is not None:
+            self._board.flush()
+        for path in self.log_dir.glob(PATTERN):
             with open_to_read(path) as file:
                 os.fsync(file.fileno())
 
     def close(self) -> None:
-        self.board.close()
-        replace_file(self.log_dir / LAST_ITERATION, str(self._last_iter))
+        if self._board is not None:
+            self._board.close()
+            self._board = None
+            self._purge_step = None
 
-    def _open(self, purge_step: int | None) -> None:
-        require("tensorboard", "tensorboard")
-        from torch.utils.tensorboard import SummaryWriter
-
-        self.board: Any = SummaryWriter(str(self.log_dir), purge_step=purge_step)
+    def _mark(self, iteration: int) -> None:
+        """Mark the following points as recorded in an iteration."""
+        board = self.board  # A new one has no marks.
+        if iteration != self._marked:
+            self._marked = iteration
+            board.file_writer.add_event(mark(iteration))
 
 
 def _moments(histogram: Any) -> dict[str, Any]:

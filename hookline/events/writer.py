@@ -39,6 +39,13 @@ class Writer:
     def cut_after(self, iteration: int) -> None:
         """Drop the records after the iteration that a run continues from, if possible."""
 
+    def holds(self, mode: str, name: str, step: int, value: float | None = None) -> bool:
+        """Return whether the tracker has a scalar; None stands for any value.
+
+        A tracker that can be asked gets a row once if the process is killed during its delivery.
+        """
+        return False
+
     def set_aside(self) -> None:
         """Move the records of an earlier run aside, because a new run begins."""
 

@@ -92,7 +92,7 @@ class PeriodicWriterHook(BaseHook):
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         for writer in self._open:
-            writer.sync()
+            writer.sync(runner.iter)
 
     def cleanup(self, runner: BaseRunner) -> None:
         opened, self._open = self._open, []

@@ -75,11 +75,11 @@ def value_of(index: int) -> float:
 
 
 @st.composite
-def plans(draw: Any, custom_steps: bool = True, crashes: bool = True) -> Plan:
+def plans(draw: Any) -> Plan:
     """Draw a plan."""
     epochs, epoch_length = draw(st.integers(1, 3)), draw(st.integers(1, 5))
     iterations = st.integers(1, epochs * epoch_length)
-    steps = st.none() | st.integers(0, 40) if custom_steps else st.none()
+    steps = st.none() | st.integers(0, 40)  # earlier and later than where the run resumes
     sites = st.sampled_from(IN_ITERATION + AROUND_EPOCH)
     recording = st.builds(
         Recording, sites, iterations, st.sampled_from(NAMES), steps, st.booleans()
@@ -91,7 +91,7 @@ def plans(draw: Any, custom_steps: bool = True, crashes: bool = True) -> Plan:
         interval=draw(st.integers(1, 7)),
         save_every=draw(st.integers(1, 4)),
         ends=sorted(draw(st.sets(iterations, max_size=2))),
-        crashes=draw(st.booleans()) if crashes else False,
+        crashes=draw(st.booleans()),
         priority=draw(st.sampled_from([0, 50, 100])),
         order=draw(st.sampled_from(["nested", "flat"])),
     )

@@ -263,6 +263,45 @@ def test_a_writer_that_drops_points_gets_the_repeated_iterations_again(tmp_path)
     assert not (tmp_path / "undelivered.delivered.jsonl").exists()
 
 
+class Questionable(Service):
+    """A service that can be asked for its values, and whose answers can be lost."""
+
+    deaf = False
+
+    def write_scalars(self, mode, scalars, *, iter, epoch):
+        super().write_scalars(mode, scalars, iter=iter, epoch=epoch)
+        if self.deaf:
+            raise TimeoutError
+
+    def holds(self, mode, name, step, value=None):
+        stored = [values[name] for _, at, values in self.got if at == step and name in values]
+        return bool(stored) if value is None else value in stored
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_tracker_that_can_be_asked_gets_values_once_if_its_answer_was_lost(tmp_path, is_killed):
+    service = Questionable()
+    delivery = deliver(service, tmp_path)
+    report(delivery, 1)
+    service.deaf = True
+    report(delivery, 2)
+    delivery.write_row(Row("train", {"a": 1.0}, 2, 1, 40, 0.0))
+    service.deaf = False
+    if is_killed:
+        (tmp_path / "undelivered.jsonl").unlink()
+        delivery = deliver(service, tmp_path, fresh=False, iteration=1)
+        report(delivery, 2)
+        delivery.write_row(Row("train", {"a": 1.0}, 2, 1, 40, 0.0))
+    report(delivery, 3)
+    delivery.close()
+    assert [(iteration, len(values)) for _, iteration, values in service.got] == [
+        (1, 2),
+        (2, 2),
+        (40, 1),
+        (3, 2),
+    ]
+
+
 def test_values_repeated_after_a_rollback_are_delivered_again(tmp_path):
     service = Service()
     delivery = deliver(service, tmp_path)

@@ -7,6 +7,8 @@ import dataclasses
 import json
 import logging
 import re
+import subprocess
+import sys
 import tempfile
 import uuid
 from pathlib import Path
@@ -14,9 +16,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
+from tests.events import killed_run
 from tests.events.recordings import NAMES, Found, Plan, Recording, carry_out, plans
 from tests.waiting import LIMIT_S
 
+ROOT = Path(__file__).parents[2]
 QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 NO_SHRINKING = (Phase.explicit, Phase.generate)
 
@@ -82,6 +86,9 @@ TRACKED = Plan(
         Recording("before_epoch", 8, "rare", None, False),
         Recording("after_epoch", 3, "group/deep", None, False),
         Recording("after_epoch", 8, "group/deep", None, False),
+        Recording("after_train_iter", 2, "lively", 30, False),  # before a save, beyond the run
+        Recording("after_train_iter", 5, "lively", 31, True),  # after it: repeated
+        Recording("after_train_iter", 5, "lively", 2, False),
         Recording("after_train_iter", 9, "lively", 3, False),
         Recording("after_epoch", 10, "lively", 1, False),
     ],
@@ -96,39 +103,37 @@ TRACKED = Plan(
 )
 
 
-@settings(max_examples=4, deadline=None, phases=NO_SHRINKING, suppress_health_check=QUIET)
-@given(plan=plans(custom_steps=False))
-def test_every_value_is_in_tensorboard_after_crashes(plan):
-    with tempfile.TemporaryDirectory() as folder:
-        carry_out(plan, Path(folder), {"type": "TensorBoardHook", "interval": plan.interval})
-        assert in_tensorboard(Path(folder)) == plan.expected()
+# Trackers take long to open: each runs few plans, the last of them with a crash.
+CRASHED = dataclasses.replace(TRACKED, crashes=True, ends=[5, 7])
 
 
-@settings(max_examples=4, deadline=None, phases=NO_SHRINKING, suppress_health_check=QUIET)
-@given(plan=plans(crashes=False))
-def test_every_value_is_in_tensorboard_at_a_given_step(plan):
+@settings(max_examples=8, deadline=None, phases=NO_SHRINKING, suppress_health_check=QUIET)
+@given(plan=plans())
+@example(plan=CRASHED)
+@example(plan=TRACKED)
+def test_every_value_is_in_tensorboard(plan):
     with tempfile.TemporaryDirectory() as folder:
         carry_out(plan, Path(folder), {"type": "TensorBoardHook", "interval": plan.interval})
         assert in_tensorboard(Path(folder)) == plan.expected()
 
 
 def in_tensorboard(folder: Path) -> Found:
-    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     # Files of the same second are in the order of their numbers: 9 comes before 10.
     files = sorted((folder / "tensorboard").glob("events.*"), key=lambda path: int(path.suffix[1:]))
     for index, path in enumerate(files):
         path.rename(path.with_name(f"events.out.tfevents.{index:04d}"))
+    return of_plan(scalars_in_tensorboard(folder))
+
+
+def scalars_in_tensorboard(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     events = accumulator.EventAccumulator(str(folder / "tensorboard"), {"scalars": 0}).Reload()
-    found = []
-    for name in NAMES:
-        tag = name if "/" in name else f"train/{name}"
-        if tag in events.Tags()["scalars"]:
-            found += [(name, event.step, event.value) for event in events.Scalars(tag)]
-    return sorted(found)
+    return {
+        tag: [(event.step, event.value) for event in events.Scalars(tag)]
+        for tag in events.Tags()["scalars"]
+    }
 
 
-# Trackers take long to open: each runs few plans, the last of them with a crash.
-CRASHED = dataclasses.replace(TRACKED, crashes=True, ends=[5, 7])
 OPENED_SLOWLY = settings(
     max_examples=2, deadline=None, phases=NO_SHRINKING, suppress_health_check=QUIET
 )
@@ -140,8 +145,6 @@ OPENED_SLOWLY = settings(
 @example(plan=TRACKED)
 def test_every_value_is_in_dvclive(plan):
     pytest.importorskip("dvclive")
-    if plan.crashes:  # It drops points by their steps.
-        plan = with_own_steps(plan)
     with tempfile.TemporaryDirectory() as folder:
         carry_out(plan, Path(folder), {"type": "DVCLiveHook", "interval": plan.interval})
         found = []
@@ -212,21 +215,76 @@ def test_every_value_is_on_an_mlflow_server(mlflow_server, plan):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr("hookline.events.delivery.PATIENCE", LIMIT_S)
         carry_out(plan, Path(folder), hook)
-    client = mlflow_server.client()
-    experiment = client.get_experiment_by_name(name)
+    curves = scalars_on_server(mlflow_server, name)
+    assert of_plan(curves) == plan.expected()
+    assert_once(curves, plan)
+
+
+def scalars_on_server(server, experiment_name: str) -> dict[str, list[tuple[int, float]]]:
+    client = server.client()
+    experiment = client.get_experiment_by_name(experiment_name)
     (run,) = client.search_runs([experiment.experiment_id])
     curves = {}
     for tag in run.data.metrics:
         history = client.get_metric_history(run.info.run_id, tag)
         curves[tag] = [(point.step, point.value) for point in history]
-    assert of_plan(curves) == plan.expected()
-    assert_once(curves, plan)
+    return curves
 
 
-def with_own_steps(plan: Plan) -> Plan:
-    """Return a plan without given steps."""
-    recordings = [dataclasses.replace(each, global_step=None) for each in plan.recordings]
-    return dataclasses.replace(plan, recordings=recordings)
+def test_every_value_is_in_tensorboard_after_a_kill(tmp_path):
+    pytest.importorskip("tensorboard")
+    kill(start(tmp_path, "tensorboard", wait_at=9))
+    finish(start(tmp_path, "tensorboard"))
+    curves = scalars_in_tensorboard(tmp_path)
+    assert_killed_run(curves)
+
+
+@pytest.mark.slow
+def test_every_value_is_on_an_mlflow_server_after_kills(mlflow_server, tmp_path):
+    folder = tmp_path / f"killed {uuid.uuid4()}"
+    folder.mkdir()
+    uri = mlflow_server.uri
+    kill(start(folder, "mlflow", uri, wait_at=5))
+    dies_in_a_delivery = start(folder, "mlflow", uri, deadly_step=108)
+    assert dies_in_a_delivery.wait(LIMIT_S) < 0
+    finish(start(folder, "mlflow", uri))
+    assert_killed_run(scalars_on_server(mlflow_server, folder.name))
+
+
+def start(
+    folder: Path, kind: str, uri: str = "", wait_at: int = 0, deadly_step: int = 0
+) -> subprocess.Popen[str]:
+    """Start a process that trains."""
+    command = [sys.executable, "-m", "tests.events.killed_run", str(folder), kind, uri]
+    return subprocess.Popen(
+        [*command, str(wait_at), str(deadly_step)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a process when it waits for that."""
+    assert process.stdout is not None
+    assert "waiting\n" in iter(process.stdout.readline, "")
+    process.kill()
+    process.communicate(timeout=LIMIT_S)
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    """Wait for a process that must succeed."""
+    process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0
+
+
+def assert_killed_run(curves: dict[str, list[tuple[int, float]]]) -> None:
+    iterations = range(1, killed_run.ITERATIONS + 1)
+    assert sorted(curves["train/own"]) == [(now, now + 0.25) for now in iterations]
+    assert sorted(curves["train/ahead"]) == [(100 + now, now + 0.5) for now in iterations]
+    assert [step for step, _ in sorted(curves["train/loss"])] == [2, 4, 6, 8, 10, 12]
 
 
 def assert_once(curves: dict[str, list[tuple[int, float]]], plan: Plan) -> None:

@@ -99,6 +99,45 @@ def test_a_resumed_run_continues_in_the_same_files_without_double_points(tmp_pat
     assert resumed.hook("TensorBoardHook").run_id != straight.hook("TensorBoardHook").run_id
 
 
+class RecordAhead(BaseHook):
+    """Records a value in each iteration, at a step beyond the run."""
+
+    def after_train_iter(self, runner):
+        runner.events.put_scalar("ahead", runner.iter + 1, global_step=runner.iter + 101)
+
+
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_a_tensorboard_that_is_open_shows_repeated_points_once(tmp_path, is_torn):
+    hook = {"type": "TensorBoardHook", "interval": 2}
+    with pytest.raises(RuntimeError):
+        image_run(tmp_path, hook, RecordAhead(), BreakAt(17))
+    (path,) = (tmp_path / "tensorboard").glob("events.*")
+    path = path.rename(path.with_name("events.out.tfevents.0000000001.before.1.0"))
+    if is_torn:
+        path.write_bytes(path.read_bytes()[:-7])
+    is_open = read(tmp_path / "tensorboard")
+    image_run(tmp_path, hook, RecordAhead(), resume="auto")
+    is_open.Reload()
+    for events in (is_open, read(tmp_path / "tensorboard")):
+        assert steps(events, "train/loss") == list(range(2, 21, 2))
+        assert steps(events, "train/ahead") == list(range(101, 121))
+        assert steps(events, "val/loss") == [1, 2]
+
+
+def test_event_files_of_other_programs_are_left_alone(tmp_path):
+    from torch.utils.tensorboard import SummaryWriter
+
+    hook = {"type": "TensorBoardHook", "interval": 2}
+    with pytest.raises(RuntimeError):
+        image_run(tmp_path, hook, BreakAt(17))
+    with SummaryWriter(str(tmp_path / "tensorboard"), filename_suffix=".other") as other:
+        other.add_scalar("other", 1.0, 15)
+    (path,) = (tmp_path / "tensorboard").glob("*.other")
+    before = path.read_bytes()
+    image_run(tmp_path, hook, resume="auto")
+    assert path.read_bytes() == before
+
+
 def test_a_new_run_in_the_same_folder_replaces_the_points_of_the_old_one(tmp_path):
     hook = {"type": "TensorBoardHook", "interval": 5, "log_dir": str(tmp_path / "board")}
     image_run(tmp_path / "one", hook, epochs=2)
