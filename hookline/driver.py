@@ -11,7 +11,7 @@ import torch
 
 from hookline.checkpoint.parts import restore_hooks
 from hookline.counters import set_counters
-from hookline.data.protocols import is_stateful
+from hookline.data.protocols import is_stateful, set_default_seed
 from hookline.engine import BaseRunner, HookOrConfig, Metrics, StopReason
 from hookline.engine.run_state import capture
 from hookline.engine.session import RunSession
@@ -66,6 +66,7 @@ def drive(
     trial = apply_trial(parts.get("work_dir"), parts.get("resume"), hooks)
     parts |= {"work_dir": trial.work_dir, "resume": trial.resume}
     loader = _without_broken_state(train_loader)
+    set_default_seed(loader, parts.get("seed"))
     runner = BaseRunner(model, loader, optimizer=optimizer, hooks=trial.hooks, **parts)
     if epoch_length is not None:
         runner.epoch_length = epoch_length

@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader
 
 from hookline.config import build, load_config
 from hookline.data import make_resumable, share_loaders
+from hookline.data.protocols import set_default_seed
 from hookline.dist import World, connect
 from hookline.engine import HOOKS, BaseHook, BaseRunner
 from hookline.engine.manager import HookOrConfig, LocateError, Order
@@ -61,8 +62,8 @@ class Runner(BaseRunner):
             default.
         scheduler: One learning rate scheduler, a list, or a mapping of either by the optimizers'
             names.
-        seed: Seeds random numbers and the order of the data. Without it, random numbers are not
-            seeded.
+        seed: Seeds random numbers, and loaders of `make_loader` that have no seed. Without it,
+            random numbers are not seeded.
         device: A device such as `cuda:0`; `auto` is the GPU if there is one, else the CPU.
         resume: A checkpoint to resume from. With `auto`, the newest one in `work_dir`, if there is
             one.
@@ -162,11 +163,16 @@ class Runner(BaseRunner):
         dropped = _dropped_hooks(drop_hooks, optimizer)
         if world.size > 1:
             train_loader = _divisible_loader(train_loader, seed or 0, world)
+        train_loader = share_loaders(train_loader, world.rank, world.size, training=True)
+        val_loader = share_loaders(val_loader, world.rank, world.size)
+        test_loader = share_loaders(test_loader, world.rank, world.size)
+        for loaders in (train_loader, val_loader, test_loader):
+            set_default_seed(loaders, seed)
         super().__init__(
             model,
-            train_loader=share_loaders(train_loader, world.rank, world.size, training=True),
-            val_loader=share_loaders(val_loader, world.rank, world.size),
-            test_loader=share_loaders(test_loader, world.rank, world.size),
+            train_loader=train_loader,
+            val_loader=val_loader,
+            test_loader=test_loader,
             optimizer=optimizer,
             loss_fn=loss_fn,
             metrics=build_metrics(metrics or {}),

@@ -27,7 +27,7 @@ def make_loader(
     batch_size: int = 32,
     shuffle: bool = False,
     num_workers: int = 0,
-    seed: int = 0,
+    seed: int | None = None,
     drop_last: bool = False,
     *,
     shuffle_method: ShuffleMethod = "auto",
@@ -43,7 +43,8 @@ def make_loader(
         batch_size: The batch size of one rank.
         shuffle: Whether the order is random.
         num_workers: The number of worker processes. It does not change the batches.
-        seed: The seed of the order and of random numbers that the dataset draws.
+        seed: The seed of the order and of random numbers that the dataset draws. None uses the
+            `seed` of the Runner that reads the loader, or 0.
         drop_last: Whether a last batch that is not full is dropped.
         shuffle_method: How a random order is made: `randperm` draws it with `torch.randperm`,
             `feistel` computes it from the position, in constant memory. `auto` is `feistel` for
@@ -82,8 +83,9 @@ def make_loader(
     if length == 0:
         raise ConfigError("the dataset is empty", component=type(dataset).__name__)
     sampler = EpochSampler(
-        length, batch_size, shuffle, seed, drop_last, rank, world_size, shuffle_method
+        length, batch_size, shuffle, seed or 0, drop_last, rank, world_size, shuffle_method
     )
+    passed_on["has_own_seed"] = seed is not None
     return ResumableLoader(cast("Dataset[Any]", dataset), sampler, num_workers, **passed_on)
 
 
@@ -101,6 +103,7 @@ class ResumableLoader:
         num_workers: The number of worker processes.
         collate_fn: Makes a batch from a list of samples; torch's function by default.
         worker_init_fn: Called with its number in each worker process.
+        has_own_seed: Whether the sampler's seed was given, so that `set_default_seed` keeps it.
         options: Further options of torch's DataLoader.
     """
 
@@ -111,11 +114,13 @@ class ResumableLoader:
         num_workers: int = 0,
         collate_fn: Callable[[list[Any]], Any] | None = None,
         worker_init_fn: Callable[[int], None] | None = None,
+        has_own_seed: bool = True,
         **options: Any,
     ) -> None:
         self.dataset = dataset
         self.sampler = sampler
         self.num_workers = num_workers
+        self.has_own_seed = has_own_seed
         self.epoch = 0
         self._start = 0  # the position at which `iter(loader)` begins
         self._fetch = Fetch(dataset, collate_fn)
@@ -150,6 +155,11 @@ class ResumableLoader:
     def last_weight(self) -> float:
         """Return the size of the epoch's last batch over all ranks, relative to a full one."""
         return self.sampler.last_weight(self._start)
+
+    def set_default_seed(self, seed: int) -> None:
+        """Use a seed from now on, unless the loader was made with one."""
+        if not self.has_own_seed:
+            self.sampler = replace(self.sampler, seed=seed)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the beginning of an epoch."""
@@ -228,13 +238,17 @@ class StreamLoader(DataLoader[Any]):
 
     Args:
         dataset: The dataset.
-        seed: The seed from which the seeds of the workers are drawn.
+        seed: The seed from which the seeds of the workers are drawn. None is the seed of the Runner
+            that reads the loader, or 0.
         options: Options of torch's DataLoader.
     """
 
-    def __init__(self, dataset: IterableDataset[Any], seed: int = 0, **options: Any) -> None:
+    def __init__(
+        self, dataset: IterableDataset[Any], seed: int | None = None, **options: Any
+    ) -> None:
         super().__init__(dataset, generator=torch.Generator(), **options)
-        self.seed = seed
+        self.has_own_seed = seed is not None
+        self.seed = seed or 0
         self.epoch = 0
 
     def __iter__(self) -> Any:
@@ -245,3 +259,8 @@ class StreamLoader(DataLoader[Any]):
     def set_epoch(self, epoch: int) -> None:
         """Use the seeds of an epoch."""
         self.epoch = epoch
+
+    def set_default_seed(self, seed: int) -> None:
+        """Use a seed from now on, unless the loader was made with one."""
+        if not self.has_own_seed:
+            self.seed = seed

@@ -29,7 +29,7 @@ OWN: dict[str, Any] = {
     "batch_size": int,
     "shuffle": bool,
     "num_workers": int,
-    "seed": int,
+    "seed": int | None,
     "drop_last": bool,
     "shuffle_method": ShuffleMethod,
 }

@@ -94,3 +94,10 @@ def set_loader_epoch(loader: Any, epoch: int) -> None:
     for target in targets:
         if is_epoch_aware(target):
             target.set_epoch(epoch)
+
+
+def set_default_seed(loaders: Any, seed: int | None) -> None:
+    """Pass the seed of a run to its loaders, one or several by name, that were made without one."""
+    for loader in loaders.values() if isinstance(loaders, Mapping) else [loaders]:
+        if hasattr(loader, "set_default_seed"):
+            loader.set_default_seed(seed or 0)

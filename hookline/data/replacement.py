@@ -21,12 +21,13 @@ from hookline.data.options import PASSED_ON
 from hookline.data.sampler import EpochSampler
 
 
-def make_resumable(loader: DataLoader[Any], seed: int = 0) -> ResumableLoader | None:
+def make_resumable(loader: DataLoader[Any], seed: int | None = None) -> ResumableLoader | None:
     """Return a resumable loader with the same data, batches and workers.
 
     Args:
         loader: The loader.
-        seed: The seed of the order, unless the loader has its own generator.
+        seed: The seed of the order, unless the loader has its own generator. None is the seed of
+            the Runner that reads the loader, or 0.
 
     Returns:
         The new loader; None if the order is neither sequential nor simply shuffled.
@@ -83,7 +84,7 @@ def share_loaders(loaders: Any, rank: int, world_size: int, training: bool = Fal
 
 def _replace_for_sharing(loader: DataLoader[Any], training: bool) -> Any:
     if type(loader.sampler) is DistributedSampler and not training:
-        replacement = _with_computed_order(loader, shuffle=False, seed=0)
+        replacement = _with_computed_order(loader, shuffle=False, seed=None)
     else:
         replacement = make_resumable(loader)
     return loader if replacement is None else replacement
@@ -104,7 +105,7 @@ def _is_divided(loader: Any) -> bool:
 
 
 def _with_computed_order(
-    loader: DataLoader[Any], shuffle: bool, seed: int
+    loader: DataLoader[Any], shuffle: bool, seed: int | None
 ) -> ResumableLoader | None:
     """Return a resumable loader of the same data; None if batches are not consecutive samples."""
     if type(loader) is not DataLoader or type(loader.batch_sampler) is not BatchSampler:
@@ -115,5 +116,6 @@ def _with_computed_order(
     if options["collate_fn"] is default_collate:
         options["collate_fn"] = None
     length = len(loader.dataset)  # type: ignore[arg-type]
-    sampler = EpochSampler(length, loader.batch_size, shuffle, seed, loader.drop_last)
+    sampler = EpochSampler(length, loader.batch_size, shuffle, seed or 0, loader.drop_last)
+    options["has_own_seed"] = seed is not None
     return ResumableLoader(loader.dataset, sampler, loader.num_workers, **options)

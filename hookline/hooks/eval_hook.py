@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from hookline.data import DATASETS, make_loader, share_loaders
+from hookline.data.protocols import set_default_seed
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import parameter_error, require_at_least
 from hookline.metrics.best import DEFAULT_METRIC, TrackedMetric
@@ -77,6 +78,7 @@ class EvalHook(BaseHook):
     def before_run(self, runner: BaseRunner) -> None:
         if self.dataloader is not None:
             runner.val_loader = share_loaders(self.dataloader, runner.world.rank, runner.world.size)
+            set_default_seed(runner.val_loader, runner.seed)
         runner.evaluation.test_fn = self.test_fn
         runner.evaluation.efficient_test = self.efficient_test
         runner.evaluation.by_epoch = self.by_epoch

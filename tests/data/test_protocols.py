@@ -3,8 +3,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
+from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 
+from hookline import BaseHook, Runner, drive
 from hookline.data import make_loader
 from hookline.data.protocols import (
     has_state,
@@ -12,8 +15,11 @@ from hookline.data.protocols import (
     is_positioned,
     is_stateful,
     length_of,
+    set_default_seed,
     set_loader_epoch,
 )
+from hookline.hooks import CheckpointHook, EvalHook, StopAtHook
+from tests.helpers import small_model
 
 
 class Stateful:
@@ -101,3 +107,79 @@ def test_the_epoch_is_passed_to_all_parts_of_a_loader() -> None:
     assert [part.epoch for part in (loader, *parts.values())] == [4] * 4
     set_loader_epoch(SimpleNamespace(sampler=3), 4)
     assert not is_epoch_aware(3)
+
+
+class Order(BaseHook):
+    """Keeps the first feature of the first sample of each batch."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def before_train_iter(self, runner):
+        self.seen.append(float(runner.batch[0][0, 0]))
+
+
+def numbered_samples() -> list[tuple[torch.Tensor, torch.Tensor]]:
+    return [(torch.full((6,), float(number)), torch.tensor(number % 3)) for number in range(24)]
+
+
+def train_and_record(work_dir, *, seed, loader_seed=None, **parts) -> list[float]:
+    model = small_model()
+    order = Order()
+    hooks = [order, *parts.pop("hooks", ())]
+    loader = make_loader(numbered_samples(), batch_size=4, shuffle=True, seed=loader_seed)
+    Runner(
+        model,
+        train_loader=loader,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.01),
+        loss_fn=nn.CrossEntropyLoss(),
+        max_epochs=2,
+        seed=seed,
+        work_dir=work_dir,
+        hooks=hooks,
+        **parts,
+    ).train()
+    return order.seen
+
+
+def test_the_seed_of_a_run_is_that_of_a_loader_without_one(tmp_path):
+    first = train_and_record(tmp_path / "1", seed=1)
+    assert train_and_record(tmp_path / "2", seed=2) != first
+    assert train_and_record(tmp_path / "3", seed=None, loader_seed=1) == first
+
+
+def test_a_loader_keeps_its_seed(tmp_path):
+    first = train_and_record(tmp_path / "1", seed=1, loader_seed=0)
+    assert train_and_record(tmp_path / "2", seed=2, loader_seed=0) == first
+    assert train_and_record(tmp_path / "3", seed=None) == first
+
+
+def test_a_resumed_run_keeps_the_seed_of_its_checkpoint(tmp_path):
+    whole = train_and_record(tmp_path / "whole", seed=1)
+    hooks = [StopAtHook(iter=4), CheckpointHook()]
+    part = train_and_record(tmp_path / "run", seed=1, hooks=hooks)
+    rest = train_and_record(tmp_path / "run", seed=2, resume="auto")
+    assert part + rest == whole
+
+
+def test_an_external_loop_passes_its_seed_on(tmp_path):
+    orders = {}
+    for seed in (None, 0, 1):
+        model = small_model()
+        loader = make_loader(numbered_samples(), batch_size=4, shuffle=True)
+        with drive([], model, None, loader, max_epochs=1, seed=seed, work_dir=tmp_path) as run:
+            orders[seed] = [float(inputs[0, 0]) for inputs, _ in run]
+    assert orders[None] == orders[0] != orders[1]
+
+
+def test_the_loader_of_an_eval_hook_gets_the_seed_of_the_run(tmp_path):
+    loader = make_loader(numbered_samples(), batch_size=4)
+    train_and_record(tmp_path, seed=5, hooks=[EvalHook(dataloader=loader)])
+    assert loader.sampler.seed == 5
+
+
+def test_streams_and_loaders_by_name_get_a_default_seed():
+    loaders = {"stream": make_loader(Endless()), "own": make_loader([1, 2], seed=3)}
+    set_default_seed(loaders, 7)
+    assert loaders["stream"].seed == 7
+    assert loaders["own"].sampler.seed == 3
