@@ -66,12 +66,12 @@ compat-environment: $(COMPAT)/.ready $(MMENGINE)/.ready
 compat-matrix: $(COMPAT)/.ready
 	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/compat_foreign
 
-# The packages with --no-deps ask for older versions than ours, and Composer and litdata also for torchvision. They
+# The packages with --no-deps ask for older versions than ours, and those of MosaicML and litdata also for torchvision. They
 # work with the installed versions.
 $(COMPAT)/.ready: pyproject.toml constraints.txt $(VENV)/.dev
 	$(call environment_beside,$(COMPAT))
 	$(COMPAT_PIP) --group compat -e .
-	$(COMPAT_PIP) --no-deps mosaicml swanlab azureml-core litdata
+	$(COMPAT_PIP) --no-deps mosaicml mosaicml-streaming swanlab azureml-core litdata
 	touch $@
 
 $(MMENGINE)/.ready: pyproject.toml constraints.txt $(VENV)/.dev

@@ -21,6 +21,8 @@ def keeps_position(stream: Any) -> bool:
     """Return whether an IterableDataset may keep its position exactly."""
     if has_state(stream):
         return not _has_shuffle_buffer(stream)
+    if hasattr(stream, "state_dict"):
+        return True  # with arguments, which its loader passes: litdata, mosaicml-streaming
     return not _is_generator(stream)  # else its iterator may keep it
 
 

@@ -10,12 +10,16 @@ import torch
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-from hookline.data.position import find_position
+from hookline.data.position import StatePosition, find_position
+from tests.compat_foreign import composer_stubs
 from tests.data.loaders import Noisy, Numbers, NumbersWithState, interrupted, seeded, straight
 
 datasets = pytest.importorskip("datasets")
 webdataset = pytest.importorskip("webdataset")
 litdata = pytest.importorskip("litdata")
+pytest.importorskip("transformers")  # before the stand-ins: it looks for torchvision, too
+with composer_stubs.installed():
+    streaming = pytest.importorskip("streaming", exc_type=ImportError)
 
 LENGTH = 26
 CUTS = [[1], [5], [7], [2, 4]]
@@ -123,8 +127,39 @@ def test_a_stream_of_litdata_continues_exactly(tmp_path):
     expected = straight(make)
     for cuts in CUTS:
         assert interrupted(make, cuts) == expected
-    assert find_position(make()).announcement
+    position = find_position(make())
+    assert isinstance(position, StatePosition)
+    assert position.announcement
 
 
 def _sample(number):
     return {"number": number}
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_a_stream_of_mosaicml_continues_exactly(tmp_path, num_workers):
+    folder = str(tmp_path / "shards")
+    with streaming.MDSWriter(out=folder, columns={"number": "int"}, size_limit=200) as writer:
+        for number in range(LENGTH):
+            writer.write({"number": number})
+
+    def make():
+        streaming.base.util.clean_stale_shared_memory()  # as in another process
+        stream = streaming.StreamingDataset(
+            local=folder, shuffle=True, shuffle_seed=3, batch_size=4
+        )
+        return streaming.StreamingDataLoader(
+            stream,
+            batch_size=4,
+            collate_fn=_collate,
+            num_workers=num_workers,
+            multiprocessing_context="fork" if num_workers else None,  # litdata sets another one
+        )
+
+    expected = straight(make)
+    assert expected[0][:4] != expected[7][:4]  # each epoch has its own order
+    for cuts in CUTS:
+        assert interrupted(make, cuts) == expected
+    position = find_position(make())
+    assert isinstance(position, StatePosition)
+    assert position.announcement

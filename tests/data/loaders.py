@@ -188,6 +188,52 @@ class StatefulBatches:
         self._is_restored = True
 
 
+class CountedNumbers(IterableDataset):
+    """A stream in another order in each epoch, whose state its loader knows."""
+
+    def __init__(self) -> None:
+        self.next_epoch = 0
+        self._state = {"epoch": 0, "samples": 0}
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        start = 0
+        if self._state["epoch"] >= self.next_epoch:
+            self.next_epoch = self._state["epoch"]
+            start = self._state["samples"]
+        self.next_epoch += 1
+        for number in range(start, LENGTH):
+            yield 100 * self.next_epoch + number, 0.0
+
+    def state_dict(self, samples: int) -> dict[str, int]:
+        state = {"epoch": self.next_epoch - 1, "samples": samples}
+        if self._state["epoch"] == state["epoch"]:
+            state["samples"] += self._state["samples"]
+        return state
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self._state = state
+
+
+class CountingLoader(DataLoader):
+    """Passes the number of its samples to the state of its stream, as mosaicml-streaming does."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._samples = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self._samples = 0
+        for batch in super().__iter__():
+            self._samples += len(batch[0])
+            yield batch
+
+    def state_dict(self) -> dict[str, int]:
+        return self.dataset.state_dict(self._samples)
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.dataset.load_state_dict(state)
+
+
 def seeded() -> torch.Generator:
     return torch.Generator().manual_seed(7)
 
@@ -258,6 +304,9 @@ STREAMS: dict[str, Callable[[int], Any]] = {
 }
 OTHERS: dict[str, Callable[[], Any]] = {
     "stateful loader without length": StatefulBatches,
+    "stateful loader that passes a count to its stream": lambda: CountingLoader(
+        CountedNumbers(), 4
+    ),
     "list of batches": lambda: [(torch.tensor([number]), 0.0) for number in range(9)],
 }
 
