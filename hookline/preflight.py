@@ -152,7 +152,7 @@ def check_optimizer(optimizer: Any, *, has_owner: bool, has_train_step: bool) ->
         has_owner: Whether a hook owns the site `optimize`.
         has_train_step: Whether the model has a `train_step`, which may step the optimizer.
     """
-    if isinstance(optimizer, Mapping) and not has_train_step:
+    if isinstance(optimizer, Mapping) and not has_train_step and not has_owner:
         raise HooklineError(
             f"no hook steps a dict of optimizers ({', '.join(optimizer)}): give the model a "
             "train_step(batch, optimizers) that does, or pass only one, without a dict",

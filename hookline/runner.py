@@ -23,7 +23,7 @@ from hookline.hooks.builder import get_default_hooks, given_hooks
 from hookline.metrics import Metric, build_metrics
 from hookline.profiling.cost_report import DEFAULT_BUDGET
 from hookline.runner_arguments import RULES, check_arguments
-from hookline.step import LossFunction
+from hookline.step import LossFunction, takes_optimizer
 from hookline.trial import apply_trial
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class Runner(BaseRunner):
             among them.
         val_loader: An iterable of validation batches, or several by name.
         test_loader: An iterable of test batches, or several by name.
-        optimizer: The optimizer, or several by name for a model whose `train_step` steps them.
+        optimizer: The optimizer, or several by name. They are stepped together, unless the model's
+            `train_step(batch, optimizers)` takes them to step them itself.
         loss_fn: A function of predictions and targets, such as `nn.CrossEntropyLoss()`.
         metrics: Metrics of the validation and test: names such as `["accuracy"]`, configs, or
             objects with `update`, `compute` and `reset`, as in torchmetrics, or functions of
@@ -160,7 +161,10 @@ class Runner(BaseRunner):
         world = connect()
         work_dir, resume, hooks = apply_trial(work_dir, resume, hooks)
         own_hooks = given_hooks(hooks)
-        dropped = _dropped_hooks(drop_hooks, optimizer)
+        steps_itself = isinstance(optimizer, Mapping) and takes_optimizer(model)
+        dropped = set(drop_hooks)
+        if optimizer is None or steps_itself:
+            dropped.add("OptimizerHook")
         if world.size > 1:
             train_loader = _divisible_loader(train_loader, seed or 0, world)
         train_loader = share_loaders(train_loader, world.rank, world.size, training=True)
@@ -176,7 +180,7 @@ class Runner(BaseRunner):
             optimizer=optimizer,
             loss_fn=loss_fn,
             metrics=build_metrics(metrics or {}),
-            hooks=[*_default_hooks(own_hooks, dropped, optimizer, scheduler, world), *own_hooks],
+            hooks=[*_default_hooks(own_hooks, dropped, steps_itself, scheduler, world), *own_hooks],
             max_epochs=max_epochs,
             max_iters=max_iters,
             work_dir=work_dir,
@@ -226,24 +230,17 @@ class Runner(BaseRunner):
         return cls(**build(load_config(config, overrides)))
 
 
-def _dropped_hooks(names: Iterable[str], optimizer: Optimizers | None) -> set[str]:
-    dropped = set(names)
-    if optimizer is None or isinstance(optimizer, Mapping):
-        dropped.add("OptimizerHook")  # nothing to step, or the model's train_step does it
-    return dropped
-
-
 def _default_hooks(
     own_hooks: Sequence[BaseHook],
     dropped: set[str],
-    optimizer: Optimizers | None,
+    steps_itself: bool,
     scheduler: Any,
     world: World,
 ) -> list[BaseHook]:
     """Build the default hooks that the user's own hooks do not replace."""
     hooks = get_default_hooks(replaced_by=own_hooks, without=dropped)
     is_owned = any(hook.site_method("optimize") is not None for hook in own_hooks)
-    if isinstance(optimizer, Mapping) and not is_owned:
+    if steps_itself and not is_owned:
         hooks.append(HOOKS.build("ManualOptimizationHook"))
     if world.size > 1 and "UnevenBatchHook" not in dropped:
         uneven_batch_hook = HOOKS.get("UnevenBatchHook")

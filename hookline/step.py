@@ -45,6 +45,12 @@ def make_step(
     return _supervised_step(called, loss_fn)
 
 
+def takes_optimizer(model: torch.nn.Module) -> bool:
+    """Return whether the model's `train_step` takes the optimizer, to step it itself."""
+    own = getattr(model, "train_step", None)
+    return own is not None and len(parameters(own).required()) > 1
+
+
 def _supervised_step(model: torch.nn.Module, loss_fn: LossFunction) -> StepFunction:
     def step(batch: Any) -> Outputs:
         if type(batch) in (list, tuple) and len(batch) == 2:

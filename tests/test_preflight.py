@@ -10,7 +10,13 @@ from torch.utils.data import TensorDataset
 from hookline import BaseHook, Runner
 from hookline.engine.manager import HookManager
 from hookline.errors import ConfigError, HooklineError, RegistrationError
-from hookline.hooks import EarlyStoppingHook, EMAHook, EvalHook, TimeLimitHook
+from hookline.hooks import (
+    EarlyStoppingHook,
+    EMAHook,
+    EvalHook,
+    ManualOptimizationHook,
+    TimeLimitHook,
+)
 from tests.helpers import Tracer, batches, make_runner, small_model
 from tests.problems import logged, raises_problem
 
@@ -38,10 +44,10 @@ def test_without_an_optimizer_there_is_no_training_unless_the_model_steps_itself
     with raises_problem(HooklineError, parameter="optimizer"):
         runner_of(tmp_path, optimizer=None).train()
     model = small_model()
-    with raises_problem(HooklineError, parameter="optimizer"):
-        runner_of(
-            tmp_path, model=model, optimizer={"net": torch.optim.SGD(model.parameters(), lr=0.1)}
-        ).train()
+    optimizers = {"net": torch.optim.SGD(model.parameters(), lr=0.1)}
+    with raises_problem(HooklineError, component="ManualOptimizationHook"):
+        manual = ManualOptimizationHook()
+        runner_of(tmp_path, model=model, optimizer=optimizers, hooks=[manual]).train()
     assert runner_of(tmp_path, model=Steps(6, 3), optimizer=None).train().iter == 2
 
 

@@ -1,4 +1,7 @@
-"""`hookline plan`: show which hooks run at which site, in which order and why."""
+"""`hookline plan`: show which hooks run at which site, in which order and why.
+
+A config with parameter groups or several optimizers also gets a table of them.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,15 @@ from hookline.cli.errors import CommandLineError
 from hookline.cli.output import hook_label, print_json, print_table, priority_label
 from hookline.cli.printing import show
 from hookline.config import Config, load_config
+from hookline.config.build import build_optimizer
 from hookline.config.hooks import checked_hooks
 from hookline.config.schedules import hook_configs
 from hookline.engine import BaseHook, get_priority
 from hookline.engine.manager import HookManager
 from hookline.errors import KeyPath
 from hookline.hooks import get_default_hooks
+from hookline.optim.build import has_groups
+from hookline.optim.grouping import GroupRow, describe_groups
 from hookline.profiling.cost_report import COSTS_FILE, format_iteration, format_seconds
 
 ORDER_RULES = {
@@ -53,11 +59,14 @@ def run(config: str | None, overrides: Sequence[str], cost: str | None, as_json:
         message = "hookline plan needs a config, or --cost and the work directory of a run"
         raise CommandLineError(message, parameter="CONFIG")
     costs = None if cost is None else read_costs(Path(cost))
-    host, planned = plan(load_config(path, overrides))
+    loaded = load_config(path, overrides)
+    host, planned = plan(loaded)
+    groups = describe_groups(build_optimizer(loaded)) if has_groups(loaded.get("optimizer")) else []
     if as_json:
-        _print_json(host, planned, costs)
+        _print_json(host, planned, costs, groups)
     else:
         _print_text(host, planned, costs)
+        _print_groups(groups)
     return 0
 
 
@@ -126,6 +135,19 @@ def _print_text(host: HookManager, planned: list[PlannedHook], costs: Costs | No
         show(f"\n{format_iteration(costs)}")
 
 
+def _print_groups(groups: list[GroupRow]) -> None:
+    """Print the parameter groups of a config that divides the parameters."""
+    if not groups:
+        return
+    show()
+    rows = []
+    for row in groups:
+        decay = "-" if row.weight_decay is None else f"{row.weight_decay:g}"
+        count = f"{row.parameters:,} in {row.tensors}"
+        rows.append([row.optimizer, row.group, count, f"{row.lr:g}", decay])
+    print_table(rows, ["optimizer", "group", "parameters", "lr", "decay"])
+
+
 def _plan_rows(
     host: HookManager, planned: list[PlannedHook], costs: Costs | None
 ) -> list[list[str]]:
@@ -156,7 +178,9 @@ def _cost_cells(costs: Costs | None) -> dict[tuple[str, str], list[str]]:
     return cells
 
 
-def _print_json(host: HookManager, planned: list[PlannedHook], costs: Costs | None) -> None:
+def _print_json(
+    host: HookManager, planned: list[PlannedHook], costs: Costs | None, groups: list[GroupRow]
+) -> None:
     hooks = []
     for item in planned:
         hooks.append(
@@ -173,6 +197,8 @@ def _print_json(host: HookManager, planned: list[PlannedHook], costs: Costs | No
     for site, site_hooks in host.sites.hooks.items():
         sites[site] = [hook.name for hook in site_hooks]
     document = {"hook_order": host.sites.order, "hooks": hooks, "sites": sites}
+    if groups:
+        document["groups"] = [row._asdict() for row in groups]
     if costs is not None:
         document["costs"] = costs
     print_json(document)

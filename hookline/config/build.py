@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sized
 from typing import Any
 
-import torch
 from torch import nn
 from torch.utils.data import Dataset, IterableDataset
 
@@ -20,13 +19,16 @@ from hookline.config.first_batch import CLASSIFICATION_LOSSES, check_first_batch
 from hookline.config.hooks import checked_hooks
 from hookline.config.load import load_config
 from hookline.config.locations import Config
-from hookline.config.schema import DEFAULT_LOSS, DEFAULT_METRICS, DEFAULT_OPTIMIZER, SPLITS
+from hookline.config.optimizers import complete_optimizer
+from hookline.config.schema import DEFAULT_LOSS, DEFAULT_METRICS, SPLITS
 from hookline.data import DATASETS, describe, make_loader
 from hookline.engine import seed_everything
 from hookline.errors import KeyPath
 from hookline.metrics import Metric, build_metrics
 from hookline.models import MODELS
 from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
+from hookline.optim.build import build_optimizers, is_several
+from hookline.optim.groups import Optimizers
 from hookline.optim.schedulers import build_schedulers
 from hookline.profiling.cost_report import DEFAULT_BUDGET
 from hookline.signature import fits, parameters
@@ -85,6 +87,12 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
         **_run_length(config["training"]),
         **{name: _get(config, name, default) for name, default in RUNNER_OPTIONS.items()},
     }
+
+
+def build_optimizer(config: Config) -> Optimizers:
+    """Build only the optimizer of a config, for a model that is discarded."""
+    seed_everything(_get(config, "seed", 0))
+    return _build_optimizer(config, _build_model(config, _build_datasets(config)["train"]))
 
 
 def _get(config: Mapping[str, Any], key: str, default: Any) -> Any:
@@ -199,13 +207,13 @@ def _arguments_from_data(
     return arguments
 
 
-def _build_optimizer(config: Config, model: nn.Module) -> torch.optim.Optimizer:
-    given = with_default(config.get("optimizer"), DEFAULT_OPTIMIZER)
-    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    with locating_errors(config, ("optimizer",), OPTIMIZERS.get(given["type"]).__name__):
-        return OPTIMIZERS.build(given, params=trained)
+def _build_optimizer(config: Config, model: nn.Module) -> Optimizers:
+    given = complete_optimizer(config.get("optimizer"))
+    title = "" if is_several(given) else OPTIMIZERS.get(given["type"]).__name__
+    with locating_errors(config, ("optimizer",), title):
+        return build_optimizers(OPTIMIZERS, given, model)
 
 
-def _build_scheduler(config: Config, optimizer: torch.optim.Optimizer) -> Any:
+def _build_scheduler(config: Config, optimizer: Optimizers) -> Any:
     with locating_errors(config, ("scheduler",)):
         return build_schedulers(SCHEDULERS, config.get("scheduler"), optimizer)

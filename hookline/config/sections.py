@@ -19,10 +19,10 @@ from hookline.config.components import (
     with_default,
     with_title,
 )
+from hookline.config.optimizers import check_optimizer
 from hookline.config.schedules import check_policy, check_scheduler
 from hookline.config.schema import (
     DEFAULT_LOSS,
-    DEFAULT_OPTIMIZER,
     LOADER,
     SPLITS,
     TRAINING,
@@ -36,7 +36,7 @@ from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, dotted, s
 from hookline.hooks.builder import DROPPABLE
 from hookline.metrics import check_metric
 from hookline.models import MODELS
-from hookline.optim import LOSSES, OPTIMIZERS
+from hookline.optim import LOSSES
 from hookline.profiling.cost_report import parse_percentage
 from hookline.signature import fits, type_problem
 
@@ -125,31 +125,6 @@ def _check_collate(value: Any, path: KeyPath) -> list[Problem]:
         find_function(value)
     except ConfigError as error:
         return [replace(problem, **about) for problem in error.problems]
-    return []
-
-
-def _check_optimizer(value: Any) -> list[Problem]:
-    problems = check_component(OPTIMIZERS, value, ("optimizer",), {"params"}, DEFAULT_OPTIMIZER)
-    lr = as_component(value).get("lr")
-    path: KeyPath = ("optimizer", "lr")
-    if lr is not None and not fits(lr, float):
-        problems.append(type_problem("must be", lr, float, path, parameter="lr"))
-    elif lr is not None and not lr > 0:
-        problems.append(Problem("must be above 0", path, parameter="lr", value=lr))
-    return problems or _check_optimizer_values(with_default(value, DEFAULT_OPTIMIZER))
-
-
-def _check_optimizer_values(optimizer: dict[str, Any]) -> list[Problem]:
-    """Build one of torch's optimizers for a dummy parameter, to have it check its values."""
-    cls = OPTIMIZERS.get(optimizer["type"])
-    if getattr(torch.optim, cls.__name__, None) is not cls:
-        return []  # Another library's optimizer may reject a dummy parameter.
-    try:
-        OPTIMIZERS.build(optimizer, params=[torch.zeros(1, 1, requires_grad=True)])
-    except ConfigError as error:
-        return [with_title(problem, ("optimizer",), cls.__name__) for problem in error.problems]
-    except RuntimeError:
-        pass  # About the dtype or device of the dummy, which differ from the model's.
     return []
 
 
@@ -270,7 +245,7 @@ SECTIONS: dict[str, Callable[[Any], list[Problem]]] = {
     "model": _check_model,
     "dataset": _check_dataset,
     "loader": _check_loader,
-    "optimizer": _check_optimizer,
+    "optimizer": check_optimizer,
     "lr_config": partial(check_policy, "lr_config"),
     "momentum_config": partial(check_policy, "momentum_config"),
     "scheduler": check_scheduler,

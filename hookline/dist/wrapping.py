@@ -39,7 +39,7 @@ class Parallel:
         self.save_group: Any = None  # for background writes of a sharded model
         self.model = _convert_sync_bn(model) if sync_bn and world.size > 1 else model
         self._world = world
-        self._has_several_optimizers = isinstance(optimizer, Mapping)
+        self.steps_itself = False  # whether the model's train_step runs backward and steps
         if self.strategy.kind == "ddp" and not self._has_ddp():
             _broadcast_initial_weights(self.model, world)
         if compile:
@@ -59,6 +59,11 @@ class Parallel:
         return None if self.train_module is self.model else self.train_module
 
     @property
+    def averages_at_step(self) -> bool:
+        """Whether gradients must be averaged before a step: DDP supports one backward pass."""
+        return self.strategy.kind == "ddp" and self.steps_itself and not self._has_ddp()
+
+    @property
     def is_replicated(self) -> bool:
         """Whether training calls a DDP wrapper."""
         return isinstance(self.train_module, DistributedDataParallel)
@@ -69,16 +74,9 @@ class Parallel:
         lengths, seeds = zip(*(answer.split() for answer in answers), strict=True)
         _check_same("number of batches", lengths)
         _check_same("shuffling seed", seeds)
-        if self.strategy.kind != "ddp" or self._has_ddp():
+        if self.strategy.kind != "ddp" or self._has_ddp() or self.steps_itself:
             return
-        has_own_step = hasattr(self.model, "train_step")
-        if has_own_step and self._has_several_optimizers:
-            raise HooklineError(
-                "DDP supports one backward pass per step, but this model steps several "
-                "optimizers: wrap its parts in torch.nn.parallel.DistributedDataParallel, or "
-                "use one process"
-            )
-        method = "train_step" if has_own_step else None
+        method = "train_step" if hasattr(self.model, "train_step") else None
         self.train_module = replicate(self.model, method, self.strategy)
 
     def make_empty(self) -> Callable[..., Any] | None:

@@ -22,6 +22,7 @@ from .empty_cache_hook import EmptyCacheHook as EmptyCacheHook
 from .eval_hook import DistEvalHook as DistEvalHook
 from .eval_hook import EvalHook as EvalHook
 from .feature_map_hook import FeatureMapHook as FeatureMapHook
+from .freeze_hook import FreezeHook as FreezeHook
 from .gradient_flow_hook import GradientFlowHook as GradientFlowHook
 from .histogram_hook import HistogramHook as HistogramHook
 from .iter_timer_hook import IterTimerHook as IterTimerHook
@@ -71,6 +72,7 @@ from .rollback_hook import RollbackHook as RollbackHook
 from .run_trace_hook import RunTraceHook as RunTraceHook
 from .runtime_info_hook import RuntimeInfoHook as RuntimeInfoHook
 from .saliency_hook import SaliencyHook as SaliencyHook
+from .sam_hook import SAMHook as SAMHook
 from .stop_at_hook import StopAtHook as StopAtHook
 from .swanlab_hook import SwanLabHook as SwanLabHook
 from .sync_buffers_hook import SyncBuffersHook as SyncBuffersHook

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import HooklineError
 from hookline.optim.groups import by_name
 from hookline.optim.step_hooks import follow_steps
+from hookline.optim.sync import average_gradients
 
 
 @HOOKS.register()
@@ -15,9 +19,10 @@ from hookline.optim.step_hooks import follow_steps
 class ManualOptimizationHook(BaseHook):
     """Leave backward and the optimizer steps to the model's `train_step(batch, optimizer)`.
 
-    GANs, SAM, LBFGS and other closures need it. An iteration in which an optimizer steps, once or
-    several times, counts as one optimizer step, and is followed by `after_optimizer_step`. Runs
-    with several optimizers have this hook automatically.
+    GANs and other unusual orders of steps need it. An iteration in which an optimizer steps, once
+    or several times, counts as one optimizer step, and is followed by `after_optimizer_step`. With
+    several ranks, the gradients of an optimizer are averaged over them just before its step. Runs
+    with several optimizers have this hook automatically if the model's `train_step` takes them.
 
     Example:
         ```yaml
@@ -32,9 +37,21 @@ class ManualOptimizationHook(BaseHook):
         self._has_stepped = False
         self._handles = ExitStack()
 
+    def before_run(self, runner: BaseRunner) -> None:
+        if isinstance(runner.optimizer, Mapping) and not hasattr(runner.model, "train_step"):
+            raise HooklineError(
+                f"the optimizers of {type(runner.model).__name__} are never stepped: give it a "
+                "train_step(batch, optimizer) that does, or remove ManualOptimizationHook",
+                component=self.name,
+            )
+        runner.parallel.steps_itself = True
+
     def before_train(self, runner: BaseRunner) -> None:
         for optimizer in by_name(runner.optimizer).values():
-            self._handles.enter_context(follow_steps(optimizer, self._note_step))
+            average = None
+            if runner.parallel.averages_at_step:
+                average = partial(average_gradients, optimizer)
+            self._handles.enter_context(follow_steps(optimizer, self._note_step, average))
 
     def optimize(self, runner: BaseRunner) -> None:
         if not self._has_stepped:

@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 
-from hookline.batches import count_samples
-from hookline.diagnosis import describe_bad_loss
-from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
-from hookline.errors import ConfigError, add_note, require_at_least
-from hookline.optim.clipping import make_clip
+from hookline.engine import HOOKS, BaseRunner, Priority, state
+from hookline.errors import ConfigError, parameter_error, require_at_least
+from hookline.hooks.bases.optimizing import OptimizingHook
 from hookline.optim.fp16 import enable_fp16
-from hookline.optim.graph import outside_graph, without_gradient
+from hookline.optim.joint import as_one
 from hookline.optim.scaling import LossScaler, check_loss_scale
 from hookline.optim.sync import gradient_sync
-from hookline.signature import parameters
+from hookline.optim.weighing import (
+    GroupWeights,
+    Number,
+    count_terms,
+    stated_count,
+    sum_over_ranks,
+)
 
 
 @HOOKS.register()
 @dataclass
-class OptimizerHook(BaseHook):
+class OptimizerHook(OptimizingHook):
     """Run backward, clip the gradients, step the optimizer and clear the gradients.
+
+    Several optimizers are stepped together, after clipping over all of them. An optimizer that
+    needs a closure, such as LBFGS, may evaluate the batch several times.
 
     Args:
         grad_clip: Arguments of `torch.nn.utils.clip_grad_norm_` (`max_norm`, `norm_type`), or
@@ -38,87 +44,6 @@ class OptimizerHook(BaseHook):
         ```
     """
 
-    grad_clip: dict[str, Any] | None = None
-    detect_anomalous_params: bool = False
-
-    priority = Priority.ABOVE_NORMAL
-
-    def __post_init__(self) -> None:
-        self._clip = None
-        if self.grad_clip is not None:
-            self._clip = make_clip(type(self).__name__, self.grad_clip)
-        self._reported: list[str] = []
-
-    def before_train(self, runner: BaseRunner) -> None:
-        if isinstance(runner.optimizer, Mapping):
-            raise ConfigError(
-                "steps exactly one optimizer: give the model a train_step that steps several, and "
-                "drop this hook",
-                component=self.name,
-            )
-        assert runner.optimizer is not None
-        if "closure" in parameters(runner.optimizer.step).required():
-            raise ConfigError(
-                f"cannot step {type(runner.optimizer).__name__}, whose step() needs a closure: "
-                "step it in the model's train_step(batch, optimizer), and pass "
-                "hooks=[ManualOptimizationHook()]",
-                component=self.name,
-            )
-        self._collect_parameters(runner.optimizer)
-        runner.optimizer.zero_grad(set_to_none=True)
-
-    def optimize(self, runner: BaseRunner) -> None:
-        self._differentiate(runner)
-        self._finish(runner)
-
-    def _differentiate(self, runner: BaseRunner, weight: float = 1.0) -> None:
-        """Run the backward pass of the loss, times a weight."""
-        loss = runner.outputs["loss"]
-        if self.detect_anomalous_params:
-            names = outside_graph(loss, runner.model.named_parameters())
-            self._report(runner, "outside the graph of the loss", names)
-        try:
-            self._backward(loss if weight == 1.0 else loss * weight)
-        except Exception as error:
-            _explain(error, loss, runner.model)
-            raise
-
-    def _backward(self, loss: torch.Tensor) -> None:
-        loss.backward()  # type: ignore[no-untyped-call]
-
-    def _collect_parameters(self, optimizer: torch.optim.Optimizer) -> None:
-        self._group_count = len(optimizer.param_groups)
-        self._params = [p for group in optimizer.param_groups for p in group["params"]]
-
-    def _finish(self, runner: BaseRunner) -> None:
-        """Clip complete gradients, step the optimizer and clear the gradients."""
-        optimizer: torch.optim.Optimizer = runner.optimizer  # type: ignore[assignment]
-        if self.detect_anomalous_params:
-            names = without_gradient(runner.model.named_parameters())
-            self._report(runner, "without a gradient", names)
-        for call in runner.sites.after_backward:
-            call(runner)
-        if self._clip is not None:
-            if len(optimizer.param_groups) != self._group_count:  # A hook has added one.
-                self._collect_parameters(optimizer)
-            runner.events.put_iteration_scalar("grad_norm", self._clip(self._params))
-        if self._step(optimizer):
-            runner.optimizer_steps += 1
-            for call in runner.sites.after_optimizer_step:
-                call(runner)
-        optimizer.zero_grad(set_to_none=True)
-
-    def _step(self, optimizer: torch.optim.Optimizer) -> bool:
-        """Step the optimizer; return False if the step was skipped."""
-        optimizer.step()
-        return True
-
-    def _report(self, runner: BaseRunner, condition: str, names: list[str]) -> None:
-        message = f"parameters {condition}: {', '.join(names)}"
-        if names and message not in self._reported:  # Most iterations repeat it.
-            self._reported.append(message)
-            runner.logger.error("iteration %d: %s", runner.iter + 1, message)
-
 
 @HOOKS.register()
 @dataclass
@@ -126,8 +51,10 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
     """Accumulate the gradients of several iterations before each optimizer step.
 
     The step uses the mean over all samples, as one large batch would, even if a batch or the last
-    group of an epoch is smaller. In a distributed run, only loaders that Hookline divides know the
-    size of a batch over all ranks. Batches of other loaders count equally.
+    group of an epoch is smaller. A model whose loss is a mean over something else, such as tokens,
+    returns their number as `num_tokens`. In a distributed run without it, only loaders that
+    Hookline divides know the size of a batch over all ranks. Batches of other loaders count
+    equally.
 
     Args:
         cumulative_iters: Number of iterations for each optimizer step.
@@ -144,12 +71,13 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_at_least(self, 1, "cumulative_iters")
-        self._batches = 0  # in the group of iterations so far
-        self._first_size = 0.0  # samples of the group's first batch
-        self._weight = 0.0  # sum of the weights of the group's batches
+        self._weights = GroupWeights()
 
     def before_train(self, runner: BaseRunner) -> None:
         super().before_train(runner)
+        if self._needs_closure and self.cumulative_iters > 1:
+            expected = "must be 1: the optimizer evaluates a batch several times in each step"
+            raise parameter_error(self, "cumulative_iters", expected)
         self._begin(runner)
         self._sync = None
         if runner.epoch_length is not None:  # Otherwise any iteration may be the last one.
@@ -158,18 +86,16 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         super().after_load_checkpoint(runner)
         self._begin(runner)  # A rollback may happen inside a group.
-        runner.optimizer.zero_grad(set_to_none=True)  # type: ignore[union-attr]
+        if runner.optimizer is not None:
+            as_one(runner.optimizer).zero_grad(set_to_none=True)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         if self._sync is not None:
             self._sync(self._is_last_of_group(runner))
 
     def optimize(self, runner: BaseRunner) -> None:
-        weight = self._weigh(runner)
-        self._differentiate(runner, weight)
         is_complete = self._is_last_of_group(runner)
-        self._batches += 1
-        self._weight += weight
+        self._differentiate(runner, self._weights.add(*self._sizes(runner)))
         runner.loop.accumulating = not is_complete
         if is_complete:
             self._finish(runner)
@@ -179,35 +105,35 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
             self._finish(runner)
 
     def _finish(self, runner: BaseRunner) -> None:
-        if self._weight != 1.0:
-            self._collect_parameters(runner.optimizer)  # type: ignore[arg-type]
-            gradients = [p.grad for p in self._params if p.grad is not None]
-            torch._foreach_mul_(gradients, 1.0 / self._weight)
+        self._collect_parameters(runner)
+        self._weights.normalize(self._params)
         self._begin(runner)
         super()._finish(runner)
 
     def _begin(self, runner: BaseRunner) -> None:
         """Begin a new group of iterations."""
-        self._batches = 0
-        self._first_size = 0.0
-        self._weight = 0.0
+        self._weights.reset()
         runner.loop.accumulating = False
 
-    def _weigh(self, runner: BaseRunner) -> float:
-        """Return the weight of the batch in its group; it must be the same on all ranks."""
+    def _sizes(self, runner: BaseRunner) -> tuple[Number, Number]:
+        """Return the size of this rank's part of the batch, times ranks, and of the whole batch."""
         loader: Any = runner.train_loader
-        size = 1.0
+        count = stated_count(runner.outputs)
         if runner.world.size == 1:
-            size = float(count_samples(runner.outputs, runner.batch))
+            size = count_terms(runner.outputs, runner.batch)
+        elif count is not None:
+            own, total = sum_over_ranks(count, runner.outputs["loss"].device)
+            return own * runner.world.size, total
         elif self.end_of_epoch(runner) and hasattr(loader, "last_weight"):
             size = loader.last_weight()
-        self._first_size = self._first_size or size
-        return size / self._first_size
+        else:
+            size = 1.0
+        return size, size
 
     def _is_last_of_group(self, runner: BaseRunner) -> bool:
         """Return whether the current iteration is the last one of its group."""
         return (
-            self._batches + 1 >= self.cumulative_iters
+            self._weights.count + 1 >= self.cumulative_iters
             or self.end_of_epoch(runner)
             or self.is_last_iter(runner)
         )
@@ -258,7 +184,10 @@ class Fp16OptimizerHook(OptimizerHook):
 
     def before_train(self, runner: BaseRunner) -> None:
         super().before_train(runner)
-        self._scaler.attach(runner.optimizer)  # type: ignore[arg-type]
+        if self._needs_closure and self._scaler.is_enabled:
+            message = "cannot scale the loss of an optimizer that needs a closure; use bfloat16"
+            raise ConfigError(message, component=self.name, parameter="loss_scale")
+        self._scaler.attach(self._optimizer)
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None
@@ -272,14 +201,16 @@ class Fp16OptimizerHook(OptimizerHook):
         self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
 
     def _finish(self, runner: BaseRunner) -> None:
-        self._scaler.unscale(runner.optimizer)  # type: ignore[arg-type]
+        self._scaler.unscale(self._optimizer)
         super()._finish(runner)
 
-    def _step(self, optimizer: torch.optim.Optimizer) -> bool:
-        if self._scaler.step(optimizer):
+    def _step(self, runner: BaseRunner) -> bool:
+        if self._needs_closure:
+            return super()._step(runner)
+        if self._scaler.step(self._optimizer):
             return True
         self.skipped_steps += 1
-        self.runner.events.put_scalar("skipped_steps", self.skipped_steps, smoothing_hint=False)
+        runner.events.put_scalar("skipped_steps", self.skipped_steps, smoothing_hint=False)
         return False
 
 
@@ -333,23 +264,15 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
         self._inside = True
 
     def after_forward(self, runner: BaseRunner) -> None:
-        self._inside = False
-        self._autocast.__exit__(None, None, None)
+        if self._inside:
+            self._inside = False
+            self._autocast.__exit__(None, None, None)
 
     def cleanup(self, runner: BaseRunner) -> None:
         super().cleanup(runner)
         if getattr(self, "_inside", False):  # The forward pass failed.
             self.after_forward(runner)
 
-
-def _explain(error: Exception, loss: Any, model: torch.nn.Module) -> None:
-    """Add a note on the reasons why a loss cannot be backpropagated."""
-    problem = describe_bad_loss(loss)
-    if problem is not None:
-        add_note(error, f"hookline: {problem}")
-    if hasattr(model, "train_step"):
-        add_note(
-            error,
-            "hookline: if train_step runs backward and steps the optimizer itself, register "
-            "ManualOptimizationHook() in place of OptimizerHook",
-        )
+    def _evaluate(self, runner: BaseRunner) -> dict[str, Any]:
+        with self._autocast:
+            return super()._evaluate(runner)

@@ -15,7 +15,7 @@ KEYS = ("init_scale", "growth_factor", "backoff_factor", "growth_interval")
 
 
 class LossScaler:
-    """A `torch.amp.GradScaler` for one optimizer that reports whether a step was skipped.
+    """A `torch.amp.GradScaler` for one (joint) optimizer that reports whether a step was skipped.
 
     Args:
         device: The type of the device.
@@ -35,6 +35,11 @@ class LossScaler:
             options = {"init_scale": self._fixed}
         self._scaler = GradScaler(device, enabled=enabled, **options)
         self._stepped = False
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether the loss is scaled."""
+        return self._scaler.is_enabled()
 
     def attach(self, optimizer: torch.optim.Optimizer) -> None:
         """Observe the steps of an optimizer, some of which the scaler skips."""

@@ -180,3 +180,15 @@ def test_missing_and_damaged_costs_are_errors(content: str | None, tmp_path: Pat
 
 def test_a_plan_needs_a_config_or_a_run() -> None:
     assert error_of("plan").parameter == "CONFIG"
+
+
+def test_the_plan_lists_parameter_groups(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = write_config(tmp_path, HOOKS)
+    plan = planned([config, "optimizer.no_decay=[bias]"], capsys)
+    rows: list[dict[str, object]] = plan["groups"]  # type: ignore[assignment]
+    assert [row["group"] for row in rows] == ["decay", "no_decay"]
+    assert rows[1]["weight_decay"] == 0.0
+    assert main(["plan", config, "optimizer.no_decay=[bias]"]) == 0
+    assert "no_decay" in capsys.readouterr().out

@@ -15,6 +15,7 @@ MINIMAL: dict[str, dict[str, Any]] = {
     },
     "ExpLrUpdaterHook": {"gamma": 0.9},
     "FlatCosineAnnealingLrUpdaterHook": {"min_lr": 0.001},
+    "FreezeHook": {"params": "0"},
     "InvLrUpdaterHook": {"gamma": 0.1},
     "LinearAnnealingLrUpdaterHook": {"min_lr": 0.001},
     "LinearAnnealingMomentumUpdaterHook": {"min_momentum": 0.5},

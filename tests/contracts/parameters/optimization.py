@@ -148,6 +148,11 @@ ROWS: dict[str, list[Row]] = {
         *rows(saved_scale, {"dtype": "float16"}, loss_scale=("dynamic", 64.0)),
         *rows(precision, dtype=("bfloat16", "float16")),
     ],
+    "SAMHook": [*STEP, *rows(final_weights, rho=(0.05, 0.5))],
+    "FreezeHook": [
+        *rows(final_weights, params=("0", "2")),
+        *rows(final_weights, {"params": "0"}, begin=(0, 1), end=(None, 1)),
+    ],
     "EMAHook": [
         *rows(average, {"momentum": 0.9}, warm_up=(100, 5)),
         *rows(

@@ -1,0 +1,156 @@
+"""Patterns that choose parameters of a model by name, by the type of their module and by shape.
+
+| pattern | parameters |
+| --- | --- |
+| `head` | with `head` as one part of their dotted name; `encoder.layers` as two parts in a row |
+| `*.bias` | whose whole name fits, `*` and `?` as in file names |
+| `LayerNorm` | of modules of this class |
+| `norm` | of every normalization module |
+| `*.weight@2d` | that also have two dimensions |
+| `*@Linear` | that also belong to a module of this class |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from torch import nn
+
+from hookline.errors import ConfigError, KeyPath, Suggestion, suggest
+
+Patterns = str | Sequence[str]
+WILDCARDS = frozenset("*?[")
+DIMENSIONS = re.compile(r"(\d+)d")
+
+
+class NamedParameter(NamedTuple):
+    """A parameter with its name and the module that holds it."""
+
+    name: str
+    tensor: nn.Parameter
+    module: nn.Module
+
+
+def list_parameters(model: nn.Module, trainable_only: bool = True) -> list[NamedParameter]:
+    """Return the parameters of a model, each once, in the order of the model."""
+    found: dict[int, NamedParameter] = {}
+    for prefix, module in model.named_modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            full_name = f"{prefix}.{name}" if prefix else name
+            if parameter.requires_grad or not trainable_only:
+                found.setdefault(id(parameter), NamedParameter(full_name, parameter, module))
+    return list(found.values())
+
+
+def select(
+    patterns: Patterns, parameters: Iterable[NamedParameter], path: KeyPath = ()
+) -> list[NamedParameter]:
+    """Return the parameters that fit at least one pattern.
+
+    Args:
+        patterns: One pattern or several.
+        parameters: The parameters to choose from.
+        path: The path of the patterns in a config, for errors.
+
+    Raises:
+        ConfigError: If there is no pattern, or one of them fits nothing.
+    """
+    known = list(parameters)
+    wanted = as_list(patterns)
+    if not wanted:
+        raise ConfigError("needs at least one pattern", path=path, value=patterns)
+    chosen: dict[int, NamedParameter] = {}
+    for pattern in wanted:
+        fitting = [each for each in known if fits(pattern, each)]
+        if not fitting:
+            raise _nothing_fits(pattern, known, path)
+        for each in fitting:
+            chosen[id(each.tensor)] = each
+    return [each for each in known if id(each.tensor) in chosen]
+
+
+def as_list(patterns: Patterns) -> list[str]:
+    """Return one pattern or several as a list."""
+    return [patterns] if isinstance(patterns, str) else list(patterns)
+
+
+def fits(pattern: str, parameter: NamedParameter) -> bool:
+    """Return whether a parameter fits a pattern."""
+    text, _, condition = pattern.partition("@")
+    if condition and not _meets(condition, parameter):
+        return False
+    if not text:
+        return bool(condition)
+    if WILDCARDS.intersection(text):
+        return fnmatchcase(parameter.name, text)
+    return f".{text}." in f".{parameter.name}." or _is_of_type(text, parameter.module)
+
+
+def fits_module(pattern: str, name: str, module: nn.Module) -> bool:
+    """Return whether a module fits a pattern by its class or its whole name."""
+    return type(module).__name__ == pattern or fnmatchcase(name, pattern)
+
+
+def select_modules(
+    patterns: Patterns, model: nn.Module, parameter: str, component: str
+) -> dict[str, nn.Module]:
+    """Return the modules that fit at least one pattern, by name; the model itself never does.
+
+    Args:
+        patterns: Class names or patterns on whole names, such as `Block` or `encoder.*`.
+        model: The model.
+        parameter: The parameter that holds the patterns, for errors.
+        component: Its owner, for errors.
+    """
+    chosen: dict[str, nn.Module] = {}
+    modules = {name: module for name, module in model.named_modules() if name}
+    for pattern in as_list(patterns):
+        fitting = [name for name, module in modules.items() if fits_module(pattern, name, module)]
+        if not fitting:
+            kinds = {type(module).__name__ for module in modules.values()}
+            raise ConfigError(
+                f"no module of the model fits {pattern!r}",
+                component=component,
+                parameter=parameter,
+                suggestion=suggest(pattern, [*modules, *kinds]),
+            )
+        for name in fitting:
+            chosen[name] = modules[name]
+    return chosen
+
+
+def list_names(parameters: Iterable[NamedParameter], limit: int = 5) -> str:
+    """Return the names of parameters as text, the first ones of a long list."""
+    names = [each.name for each in parameters]
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
+
+
+def _meets(condition: str, parameter: NamedParameter) -> bool:
+    dimensions = DIMENSIONS.fullmatch(condition)
+    if dimensions is not None:
+        return parameter.tensor.ndim == int(dimensions[1])
+    return _is_of_type(condition, parameter.module)
+
+
+def _is_of_type(text: str, module: nn.Module) -> bool:
+    kind = type(module).__name__
+    if text == "norm":
+        return "norm" in kind.lower()
+    return kind == text
+
+
+def _nothing_fits(pattern: str, known: list[NamedParameter], path: KeyPath) -> ConfigError:
+    text, _, condition = pattern.partition("@")
+    words = {part for each in known for part in each.name.split(".") if not part.isdigit()}
+    kinds = {type(each.module).__name__ for each in known}
+    options = sorted({*words, *kinds, *(each.name for each in known)})
+    suggestion = suggest(text or condition, options)
+    if condition and any(fits(text, each) for each in known if text):
+        suggestion = Suggestion(advice=f"parameters fit {text!r}, but none of them {condition!r}")
+    message = f"no trainable parameter fits the pattern {pattern!r}"
+    return ConfigError(message, path=path, parameter=str(path[-1]) if path else "params",
+                       value=pattern, suggestion=suggestion)  # fmt: skip

@@ -1,0 +1,65 @@
+"""Several optimizers, GANs and losses over tokens in two real processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.dist import optim_jobs
+from tests.dist.processes import run_job
+
+pytestmark = pytest.mark.slow
+CLIP = {
+    "type": "GradientCumulativeOptimizerHook",
+    "cumulative_iters": 2,
+    "grad_clip": {"max_norm": 0.5},
+}
+
+
+def close(a: dict[str, Any], b: dict[str, Any], tolerance: float = 1e-5) -> bool:
+    return all(torch.allclose(a[name], b[name], rtol=tolerance, atol=tolerance) for name in a)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_optimizers_step_as_in_one_process(tmp_path: Path, strategy: str) -> None:
+    options = {"hooks": [CLIP], "max_epochs": 1}
+    job = optim_jobs.train_with_two_optimizers
+    (alone,) = run_job(1, job, tmp_path / "one", **options)
+    both = run_job(2, job, tmp_path / strategy, strategy=strategy, **options)
+    assert both[0]["steps"] == alone["steps"]
+    # Muon computes in bfloat16, in which a different order of sums shows.
+    assert close(both[0]["weights"], alone["weights"], 0.02)
+    assert all(
+        torch.equal(both[0]["weights"][name], both[1]["weights"][name]) for name in alone["weights"]
+    )
+
+
+def test_a_gan_that_steps_by_itself_trains_as_in_one_process(tmp_path: Path) -> None:
+    # Even shares: a model that steps by itself does not weight an uneven last batch.
+    options = {"batch_size": 2, "max_iters": 20, "max_epochs": None}
+    (alone,) = run_job(1, optim_jobs.train_gan, tmp_path / "one", **options)
+    both = run_job(2, optim_jobs.train_gan, tmp_path / "two", **options)
+    assert close(both[0]["weights"], alone["weights"])
+    assert close(both[0]["weights"], both[1]["weights"], 0.0)
+    assert both[0]["steps"] == alone["steps"] == 20
+
+
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_every_token_counts_equally_over_accumulation_and_ranks(
+    tmp_path: Path, accumulate: int
+) -> None:
+    first, second = run_job(2, optim_jobs.train_on_tokens, tmp_path, accumulate=accumulate)
+    model = optim_jobs.TokenModel()
+    batches = optim_jobs.token_batches(2 * accumulate)
+    inputs = torch.cat([each for each, _ in batches])
+    targets = torch.cat([each for _, each in batches])
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    logits = model.layer(inputs)
+    nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()).backward()
+    optimizer.step()
+    assert close(first, model.state_dict(), 1e-12)
+    assert close(first, second, 0.0)

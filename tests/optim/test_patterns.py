@@ -1,0 +1,72 @@
+"""Patterns that choose parameters by name, module type and shape."""
+
+from __future__ import annotations
+
+import pytest
+from torch import nn
+
+from hookline.errors import ConfigError
+from hookline.optim.patterns import list_parameters, select, select_modules
+
+
+class Blocks(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(4, 3)
+        self.blocks = nn.ModuleList([nn.Sequential(nn.LayerNorm(3), nn.Linear(3, 3))])
+        self.head = nn.Linear(3, 2)
+
+
+def names(patterns: str | list[str]) -> list[str]:
+    return [each.name for each in select(patterns, list_parameters(Blocks()))]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [
+        ("head", ["head.weight", "head.bias"]),
+        ("blocks.0", [f"blocks.0.{at}.{kind}" for at in (0, 1) for kind in ("weight", "bias")]),
+        ("*.1.weight", ["blocks.0.1.weight"]),
+        ("norm", ["blocks.0.0.weight", "blocks.0.0.bias"]),
+        ("Embedding", ["embed.weight"]),
+        ("*.weight@2d", ["embed.weight", "blocks.0.1.weight", "head.weight"]),
+        ("*.weight@Linear", ["blocks.0.1.weight", "head.weight"]),
+        ("@LayerNorm", ["blocks.0.0.weight", "blocks.0.0.bias"]),
+        (["head.bias", "embed"], ["embed.weight", "head.bias"]),
+    ],
+)
+def test_a_pattern_chooses_by_name_type_and_shape(
+    patterns: str | list[str], expected: list[str]
+) -> None:
+    assert names(patterns) == expected
+
+
+def test_a_tied_parameter_is_chosen_once_under_its_first_name() -> None:
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    model[1].weight = model[0].weight
+    assert [each.name for each in select("*.weight", list_parameters(model))] == ["0.weight"]
+
+
+@pytest.mark.parametrize(("pattern", "nearest"), [("heat", "head"), ("LayrNorm", "LayerNorm")])
+def test_a_pattern_that_fits_nothing_is_an_error_with_the_nearest_name(
+    pattern: str, nearest: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        names(pattern)
+    assert caught.value.value == pattern
+    assert caught.value.suggestion.nearest == nearest
+
+
+def test_an_empty_list_of_patterns_is_an_error() -> None:
+    with pytest.raises(ConfigError):
+        names([])
+
+
+def test_modules_are_chosen_by_class_or_whole_name() -> None:
+    assert list(select_modules(["LayerNorm", "he*"], Blocks(), "modules", "Hook")) == [
+        "blocks.0.0",
+        "head",
+    ]
+    with pytest.raises(ConfigError) as caught:
+        select_modules("LayerNorn", Blocks(), "modules", "Hook")
+    assert caught.value.suggestion.nearest == "LayerNorm"
