@@ -98,8 +98,8 @@ def _one_number(loss: Any) -> torch.Tensor:
     """Return a loss as a tensor with one number; of several, the one furthest from zero."""
     if not isinstance(loss, torch.Tensor):
         return torch.tensor(loss, dtype=torch.float64)
-    loss = loss.detach()
-    return loss if loss.ndim == 0 else loss.abs().max()
+    number: torch.Tensor = loss.detach()
+    return number if number.ndim == 0 else number.abs().max()
 
 
 def _describe_good_checkpoint(runner: BaseRunner) -> str:
