@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import json
 import types
@@ -63,7 +64,7 @@ class HookDoc:
             return f"{module}.md"
         return f"{short_name(self.name)}_hook.md"
 
-    @property
+    @functools.cached_property
     def aliases(self) -> list[str]:
         """Other names under which the hook is registered."""
         return [name for name, cls in HOOKS.items() if cls is self.cls and name != self.name]

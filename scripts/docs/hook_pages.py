@@ -33,7 +33,7 @@ class HookPages:
     def __init__(self, hooks: Iterable[HookDoc], docs: Path, guides: Iterable[str]) -> None:
         self.hooks = {hook.name: hook for hook in hooks}
         self.docs = docs
-        self.guides = tuple(guides)
+        self.guides = {name: (docs / name).read_text(encoding="utf-8") for name in guides}
 
     def page(self, hook: HookDoc) -> str:
         """Return the page of one hook. It begins with the example."""
@@ -142,8 +142,8 @@ class HookPages:
 
     def _see_also(self, hook: HookDoc) -> str:
         links = []
-        for name in self.guides:
-            link = _mention(self.docs / name, hook)
+        for name, text in self.guides.items():
+            link = _mention(name, text, hook)
             if link:
                 links.append(f"- {link}")
         return "\n".join(["## See also", "", *links]) if links else ""
@@ -209,16 +209,18 @@ def _state(hook: HookDoc) -> str:
     return "\n\n".join(parts)
 
 
-def _mention(page: Path, hook: HookDoc) -> str:
+def _mention(page: str, text: str, hook: HookDoc) -> str:
     """Return a link to the first section of a page that names the hook, "" if none does."""
     patterns = [rf"\b{name}\b" for name in (hook.name, *hook.aliases)]
     if is_schedule(hook):
         patterns.append(f"`{policy(hook)[1]}`")
     named = re.compile("|".join(patterns))
+    if not named.search(text):
+        return ""
     title = ""
     section = ""
     in_code = False
-    for line in page.read_text(encoding="utf-8").splitlines():
+    for line in text.splitlines():
         if line.startswith("```"):
             in_code = not in_code
         elif line.startswith("# ") and not in_code:
@@ -227,8 +229,8 @@ def _mention(page: Path, hook: HookDoc) -> str:
             section = line.removeprefix("## ")
         if named.search(line):
             if not section:
-                return f"[{title}](../{page.name})"
-            return f"[{title} › {section}](../{page.name}#{anchor(section)})"
+                return f"[{title}](../{page})"
+            return f"[{title} › {section}](../{page}#{anchor(section)})"
     return ""
 
 

@@ -45,8 +45,9 @@ class Site:
         guides = [*_section(nav, "Guide"), *_section(nav, "Tasks")]
         self._pages = HookPages(hooks, docs, [page for entry in guides for page in entry.values()])
 
+    @functools.cached_property
     def hook_pages(self) -> dict[str, str]:
-        """Return the page of each hook by its path in the site."""
+        """The page of each hook by its path in the site."""
         return {f"hooks/{hook.page}": self._pages.page(hook) for hook in self.hooks}
 
     def curves(self) -> dict[str, HookDoc]:
@@ -113,7 +114,7 @@ def on_files(files: Any, config: Any) -> Any:
     from scripts.docs.schedule_curves import draw_curve  # matplotlib is slow to import
 
     site = read_site()
-    for path, text in site.hook_pages().items():
+    for path, text in site.hook_pages.items():
         files.append(File.generated(config, path, content=text))
     for path, hook in site.curves().items():
         files.append(File.generated(config, path, content=draw_curve(hook)))

@@ -74,7 +74,7 @@ def test_its_docstring_begins_with_one_line_that_stands_alone() -> None:
 
 def test_a_page_of_the_documentation_names_it() -> None:
     pages = [page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md")]
-    pages += read_site().hook_pages().values()
+    pages += read_site().hook_pages.values()
     words = set(re.findall(r"\w+", "\n".join(pages)))
     assert [name for name in registered() if name not in words] == []
 

@@ -20,7 +20,7 @@ from scripts.docs.site import OTHER_HOOKS, ROOT, Site, read_site
 from tests.checks import all_failures
 
 SITE = read_site()
-PAGES = SITE.hook_pages()
+PAGES = SITE.hook_pages
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 MINIMAL = {"model": "mlp", "dataset": "digits", "training": {"epochs": 1}}
 

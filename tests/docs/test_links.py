@@ -19,7 +19,7 @@ def all_pages() -> dict[Path, str]:
     site = read_site()
     paths = [*READMES, *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
     pages = {path: site.fill(read(path)) for path in paths}
-    for path, text in site.hook_pages().items():
+    for path, text in site.hook_pages.items():
         pages[DOCS / path] = text
     return pages
 

@@ -47,7 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_page_is_built(site: Path) -> None:
     pages = [page.relative_to(DOCS) for page in DOCS.rglob("*.md")]
-    pages += [Path(path) for path in read_site().hook_pages()]
+    pages += [Path(path) for path in read_site().hook_pages]
     missing = []
     for page in pages:
         if not (site / page).with_suffix(".html").is_file():
