@@ -59,6 +59,8 @@ class Runner(BaseRunner):
         max_epochs: The length of the run in epochs. Either this or `max_iters` is required to
             train.
         max_iters: The length of the run in iterations.
+        max_val_batches: Batches of each validation loader that a validation reads; None reads all.
+            A stream without an end needs it.
         work_dir: The directory for checkpoints, logs and reports; `runs/` and the current time by
             default.
         scheduler: One learning rate scheduler, a list, or a mapping of either by the optimizers'
@@ -140,6 +142,7 @@ class Runner(BaseRunner):
         drop_hooks: Iterable[str] = (),
         max_epochs: int | None = None,
         max_iters: int | None = None,
+        max_val_batches: int | None = None,
         work_dir: str | Path | None = None,
         scheduler: Any = None,
         seed: int | None = None,
@@ -199,6 +202,7 @@ class Runner(BaseRunner):
             deterministic=deterministic,
             locate_error=locate_error,
         )
+        self.evaluation.max_val_batches = max_val_batches
 
     def register_hooks(self, hooks: Iterable[HookOrConfig]) -> None:
         """Register hooks, after the services that their methods may name as arguments."""

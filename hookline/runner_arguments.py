@@ -267,6 +267,7 @@ RULES = {
     "drop_hooks": Rule("a list of names", _is_collection, _advise_list),
     "max_epochs": COUNT,
     "max_iters": COUNT,
+    "max_val_batches": COUNT,
     "work_dir": Rule("a directory", _is_directory, _advise_directory),
     "scheduler": Rule(
         "a scheduler of torch.optim.lr_scheduler, a list, or several by name",

@@ -39,6 +39,7 @@ MISTAKES = {
     "hooks": ["EMAHook", EMAHook(), {"type": "EMAHook"}, None],
     "max_epochs": ["3", 3.0, 0],
     "max_iters": ["3", True],
+    "max_val_batches": [0, "10"],
     "drop_hooks": ["ReportHook"],
     "scheduler": ["cosine", torch.optim.lr_scheduler.StepLR],
     "seed": ["abc", 1.5, True],

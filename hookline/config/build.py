@@ -47,6 +47,8 @@ RUNNER_OPTIONS: dict[str, Any] = {
     "compile": False,
     "deterministic": False,
 }
+# The same in the section `training`.
+TRAINING_OPTIONS = ("max_val_batches",)
 
 
 def build(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,6 +87,7 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
         "config": config,
         "locate_error": ErrorLocator(config, {**hooks, **_metric_paths(metrics)}),
         **_run_length(config["training"]),
+        **{name: _get(config["training"], name, None) for name in TRAINING_OPTIONS},
         **{name: _get(config, name, default) for name, default in RUNNER_OPTIONS.items()},
     }
 

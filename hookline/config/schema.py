@@ -49,6 +49,7 @@ TOP_LEVEL: dict[str, Any] = {
 TRAINING: dict[str, Any] = {
     "epochs": int,
     "iters": int,
+    "max_val_batches": int,
     "loss": COMPONENT,
     "metrics": list[COMPONENT],
 }

@@ -136,8 +136,9 @@ def _check_training(value: dict[str, Any]) -> list[Problem]:
         found = "both" if lengths else "neither"
         message = f"needs exactly one of 'epochs' and 'iters', but has {found}"
         problems.append(Problem(message, ("training",), parameter="epochs"))
-    for key in lengths:
-        problems += _at_least(1, given[key], ("training", key))
+    for key in (*lengths, "max_val_batches"):
+        if key in given:
+            problems += _at_least(1, given[key], ("training", key))
     if fits(given.get("loss"), TRAINING["loss"]):
         problems += _check_loss(given["loss"])
     if fits(given.get("metrics"), TRAINING["metrics"]):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -35,6 +36,7 @@ class Evaluation:
     test_fn: TestFunction | None = None  # evaluates a model on a loader instead of `_measure`
     efficient_test: bool = False  # keep no predictions for a dataset that has `evaluate`
     by_epoch: bool = True  # whether validations are scheduled by epoch
+    max_val_batches: int | None = None  # of each validation loader; None reads all
     sync_buffers: bool = True  # use rank 0's buffers, such as batch norm statistics, on all ranks
     set_name: str = ""  # the name of the current data set, if there are several
     _at_end: ExitStack = field(default_factory=ExitStack, repr=False)
@@ -101,12 +103,11 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
     dataset = DatasetEvaluator(loader, runner.logger)
     if options.test_fn is not None:
         return dataset.apply(options.test_fn, runner.model, runner.world)
-    keeps_predictions = bool(dataset) and not options.efficient_test
-    measurement = Measurement(
-        options.metrics, dataset if keeps_predictions else None, partial(_explain, runner, mode)
-    )
+    kept = dataset if dataset and not options.efficient_test else None
+    measurement = Measurement(options.metrics, kept, partial(_explain, runner, mode))
     step = make_step(runner.model, f"{mode}_step", runner.loss_fn, runner.optimizer)
-    for index, batch in enumerate(move_each(loader, runner.device)):
+    limit = options.max_val_batches if mode == "val" else None
+    for index, batch in enumerate(islice(move_each(loader, runner.device), limit)):
         runner.batch_idx = index
         runner.batch = batch
         for call in runner.sites.calls(f"before_{mode}_iter"):

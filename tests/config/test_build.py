@@ -31,6 +31,8 @@ def test_the_least_config_builds_a_whole_run() -> None:
         "nested",
     )
     assert "max_iters" not in parts
+    assert parts["max_val_batches"] is None
+    assert built(training={"epochs": 1, "max_val_batches": 7})["max_val_batches"] == 7
     assert isinstance(parts["optimizer"], torch.optim.AdamW)
     assert parts["optimizer"].param_groups[0]["lr"] == 1e-3
     assert isinstance(parts["loss_fn"], torch.nn.CrossEntropyLoss)

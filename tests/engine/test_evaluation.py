@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
+from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.errors import HooklineError
 from hookline.hooks import CheckpointHook, EvalHook
@@ -141,3 +143,33 @@ def test_weights_of_elsewhere_have_no_place_in_a_run_to_be_evaluated_at(tmp_path
     runner = make_runner(tmp_path, test_loader=batches(1), load_from=tmp_path / "plain.pth")
     assert runner.test()["test_loss"] > 0
     assert runner.iter == 0
+
+
+def test_a_validation_reads_at_most_max_val_batches_of_each_loader(tmp_path):
+    class Count(BaseHook):
+        def __init__(self) -> None:
+            self.counts = {"val": 0, "test": 0}
+
+        def after_val_iter(self, runner):
+            self.counts["val"] += 1
+
+        def after_test_iter(self, runner):
+            self.counts["test"] += 1
+
+    count = Count()
+    model = small_model()
+    runner = Runner(
+        model,
+        train_loader=batches(2),
+        val_loader={"short": batches(1), "long": batches(5)},
+        test_loader=batches(5),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        loss_fn=nn.CrossEntropyLoss(),
+        max_epochs=1,
+        max_val_batches=3,
+        work_dir=tmp_path,
+        hooks=[count],
+    ).train()
+    assert count.counts["val"] == 1 + 3
+    runner.test()
+    assert count.counts["test"] == 5
