@@ -127,6 +127,30 @@ def test_gradients_are_clipped_by_norm_and_the_norm_before_is_recorded(tmp_path,
         assert runner.events.latest()["grad_norm"] == pytest.approx(count.norms[-1], rel=1e-6)
 
 
+def test_clipping_gives_the_bits_of_a_plain_loop_also_with_other_groups(tmp_path):
+    def make():
+        model = small_model()
+        groups = [
+            {"params": [p for p in model.parameters() if p.ndim > 1]},
+            {"params": [p for p in model.parameters() if p.ndim == 1]},
+        ]
+        return model, torch.optim.SGD(groups, lr=0.1)
+
+    model, optimizer = make()
+    for inputs, targets in batches(20):
+        nn.functional.cross_entropy(model(inputs), targets).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        optimizer.zero_grad()
+    expected = [p.detach().clone() for p in model.parameters()]
+
+    model, optimizer = make()
+    hook = OptimizerHook(grad_clip={"max_norm": 0.1})
+    parts = {"model": model, "optimizer": optimizer, "train_loader": batches(20), "max_epochs": 1}
+    make_runner(tmp_path, hook, **parts).train()
+    assert all(map(torch.equal, model.parameters(), expected))
+
+
 def test_gradients_are_clipped_by_value_and_the_norm_before_is_recorded(tmp_path):
     seen = []
 
