@@ -50,7 +50,6 @@ TRAINING: dict[str, Any] = {
     "epochs": int,
     "iters": int,
     "max_val_batches": int,
-    "sanity_val_batches": int,
     "loss": COMPONENT,
     "metrics": list[COMPONENT],
 }
