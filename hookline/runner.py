@@ -23,6 +23,7 @@ from hookline.hooks.builder import get_default_hooks, given_hooks
 from hookline.metrics import Metric, build_metrics
 from hookline.profiling.cost_report import DEFAULT_BUDGET
 from hookline.runner_arguments import RULES, check_arguments
+from hookline.sanity import check_validation
 from hookline.step import LossFunction, takes_optimizer
 from hookline.trial import apply_trial
 
@@ -61,6 +62,8 @@ class Runner(BaseRunner):
         max_iters: The length of the run in iterations.
         max_val_batches: Batches of each validation loader that a validation reads; None reads all.
             A stream without an end needs it.
+        sanity_val_batches: Batches of each validation loader that are tried before the first epoch,
+            so that errors in validation code surface at once. They change nothing. 0 turns it off.
         work_dir: The directory for checkpoints, logs and reports; `runs/` and the current time by
             default.
         scheduler: One learning rate scheduler, a list, or a mapping of either by the optimizers'
@@ -143,6 +146,7 @@ class Runner(BaseRunner):
         max_epochs: int | None = None,
         max_iters: int | None = None,
         max_val_batches: int | None = None,
+        sanity_val_batches: int = 2,
         work_dir: str | Path | None = None,
         scheduler: Any = None,
         seed: int | None = None,
@@ -203,6 +207,7 @@ class Runner(BaseRunner):
             locate_error=locate_error,
         )
         self.evaluation.max_val_batches = max_val_batches
+        self._sanity_val_batches = sanity_val_batches
 
     def register_hooks(self, hooks: Iterable[HookOrConfig]) -> None:
         """Register hooks, after the services that their methods may name as arguments."""
@@ -212,6 +217,11 @@ class Runner(BaseRunner):
             self.register_service("visualization_dir", self.work_dir / "visualizations")
             self.register_service("visualizer", Visualizer(self.events))
         super().register_hooks(hooks)
+
+    def _begin_training(self) -> None:
+        super()._begin_training()
+        if self._sanity_val_batches:
+            check_validation(self, self._sanity_val_batches)
 
     @property
     def history(self) -> RunLog:

@@ -268,6 +268,11 @@ RULES = {
     "max_epochs": COUNT,
     "max_iters": COUNT,
     "max_val_batches": COUNT,
+    "sanity_val_batches": Rule(
+        "a whole number, 0 for none",
+        lambda value: fits(value, int) and value >= 0,
+        _advise_number,
+    ),
     "work_dir": Rule("a directory", _is_directory, _advise_directory),
     "scheduler": Rule(
         "a scheduler of torch.optim.lr_scheduler, a list, or several by name",

@@ -40,6 +40,7 @@ MISTAKES = {
     "max_epochs": ["3", 3.0, 0],
     "max_iters": ["3", True],
     "max_val_batches": [0, "10"],
+    "sanity_val_batches": [-1, "2", True],
     "drop_hooks": ["ReportHook"],
     "scheduler": ["cosine", torch.optim.lr_scheduler.StepLR],
     "seed": ["abc", 1.5, True],

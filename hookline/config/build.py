@@ -48,7 +48,7 @@ RUNNER_OPTIONS: dict[str, Any] = {
     "deterministic": False,
 }
 # The same in the section `training`.
-TRAINING_OPTIONS = ("max_val_batches",)
+TRAINING_OPTIONS = {"max_val_batches": None, "sanity_val_batches": 2}
 
 
 def build(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,7 +87,10 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
         "config": config,
         "locate_error": ErrorLocator(config, {**hooks, **_metric_paths(metrics)}),
         **_run_length(config["training"]),
-        **{name: _get(config["training"], name, None) for name in TRAINING_OPTIONS},
+        **{
+            name: _get(config["training"], name, default)
+            for name, default in TRAINING_OPTIONS.items()
+        },
         **{name: _get(config, name, default) for name, default in RUNNER_OPTIONS.items()},
     }
 

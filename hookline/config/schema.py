@@ -50,6 +50,7 @@ TRAINING: dict[str, Any] = {
     "epochs": int,
     "iters": int,
     "max_val_batches": int,
+    "sanity_val_batches": int,
     "loss": COMPONENT,
     "metrics": list[COMPONENT],
 }

@@ -139,6 +139,8 @@ def _check_training(value: dict[str, Any]) -> list[Problem]:
     for key in (*lengths, "max_val_batches"):
         if key in given:
             problems += _at_least(1, given[key], ("training", key))
+    if "sanity_val_batches" in given:
+        problems += _at_least(0, given["sanity_val_batches"], ("training", "sanity_val_batches"))
     if fits(given.get("loss"), TRAINING["loss"]):
         problems += _check_loss(given["loss"])
     if fits(given.get("metrics"), TRAINING["metrics"]):

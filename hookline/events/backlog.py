@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,6 +53,7 @@ class Backlog:
         self.path = path
         self.run_id = run_id
         self._notes = self.path_of("waiting")
+        self.noted_from = math.inf  # the first iteration of the noted jobs
         self._file: RowFile | None = RowFile(path) if path.exists() else None
 
     def path_of(self, kind: str) -> Path:
@@ -75,9 +77,11 @@ class Backlog:
         rows = [_row(job) for job in jobs if isinstance(job, Scalars | Row)]
         if not rows:
             remove_file(self._notes)
+            self.noted_from = math.inf
             return
         with contextlib.suppress(OSError):  # There is no space: training continues.
             replace_lines(self._notes, [encode({"run": self.run_id, **row}) for row in rows])
+            self.noted_from = min(iteration_of(row) for row in rows)
 
     def take_waiting(self, iteration: int) -> list[Job]:
         """Return the noted jobs up to an iteration, and remove the note."""

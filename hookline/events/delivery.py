@@ -152,7 +152,7 @@ class Delivery(Writer):
 
     def _sync_files(self, iteration: int | None) -> None:
         if iteration is not None:
-            self._receipts.forget_before_saves(iteration)
+            self._receipts.forget_before_saves(iteration, self._backlog.noted_from)
         self._backlog.sync()
         if self._writer is not None:
             self._writer.sync()

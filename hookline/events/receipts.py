@@ -85,12 +85,19 @@ class Receipts:
         if self._file is not None:
             self._file.cut_after(iteration)
 
-    def forget_before_saves(self, iteration: int) -> None:
-        """Drop the receipts that no resumed run needs; a checkpoint is about to be saved."""
+    def forget_before_saves(self, iteration: int, noted_from: float) -> None:
+        """Drop the receipts that no resumed run needs; a checkpoint is about to be saved.
+
+        Args:
+            iteration: The iteration of the checkpoint.
+            noted_from: The first iteration of the jobs that a resumed run finds noted as waiting.
+        """
         self._saves = [*self._saves[1 - SAVES_KEPT :], iteration]
         if self._file is not None and len(self._saves) == SAVES_KEPT:
             oldest = self._saves[0]
-            self._file.drop(lambda row: iteration_of(row) <= oldest)
+            self._file.drop(
+                lambda row: iteration_of(row) <= oldest and iteration_of(row) < noted_from
+            )
 
     def set_aside(self) -> None:
         """Forget the receipts of an earlier run."""

@@ -15,7 +15,7 @@ from hookline.events.delivery import Delivery
 from hookline.events.outbox import Row
 from hookline.events.storage import Record
 from hookline.events.writer import Writer
-from tests.waiting import LIMIT_S
+from tests.waiting import LIMIT_S, wait_until
 
 
 class Service(Writer):
@@ -352,6 +352,39 @@ def test_values_that_wait_for_a_slow_tracker_at_a_save_survive_a_kill(tmp_path):
     resumed.close()
     assert iterations(service) == [1, 2, 3]
     blocked.free.set()
+    killed.close()
+
+
+def test_values_that_a_slow_tracker_got_after_they_were_noted_arrive_once(tmp_path):
+    class Stuck(Service):
+        """Opens late, and hangs at an iteration."""
+
+        started = threading.Event()
+        free = threading.Event()
+
+        def open(self):
+            assert self.started.wait(LIMIT_S)
+            return super().open()
+
+        def write_scalars(self, mode, scalars, *, iter, epoch):
+            if iter == 8:
+                assert self.free.wait(LIMIT_S)
+                raise ConnectionError
+            super().write_scalars(mode, scalars, iter=iter, epoch=epoch)
+
+    stuck = Stuck()
+    killed = deliver(stuck, tmp_path, slow=True)
+    for iteration in range(1, 13):
+        report(killed, iteration)
+        if iteration % 3 == 0:
+            killed.sync(iteration)
+    stuck.started.set()  # All saves are over when the first value is delivered.
+    wait_until(lambda: iterations(stuck) == list(range(1, 8)), "the delivery of seven values")
+    service = Service()
+    resumed = deliver(service, tmp_path, fresh=False, iteration=12, slow=True)
+    resumed.close()
+    assert iterations(stuck) + iterations(service) == list(range(1, 13))
+    stuck.free.set()
     killed.close()
 
 

@@ -1,0 +1,172 @@
+"""The sanity validation before the first epoch."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+
+from hookline import BaseHook, Runner
+from hookline.hooks import CheckpointHook, StopAtHook
+
+
+class Net(nn.Module):
+    """Draws random numbers, and changes a buffer, in every phase."""
+
+    def __init__(self, fails: bool = False) -> None:
+        super().__init__()
+        self.layer = nn.Sequential(
+            nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2)
+        )
+        self.register_buffer("calls", torch.zeros(1))
+        self.fails = fails
+        self.validated = 0
+
+    def forward(self, inputs):
+        self.calls += 1
+        noise = torch.rand(1) + random.random() + float(np.random.rand())
+        return self.layer(inputs) * noise
+
+    def val_step(self, batch):
+        self.validated += 1
+        if self.fails:
+            raise RuntimeError("wrong shape")
+        predictions = self(batch[0])
+        return {
+            "loss": nn.functional.cross_entropy(predictions, batch[1]),
+            "predictions": predictions,
+            "targets": batch[1],
+        }
+
+
+class Counted:
+    """A metric that counts, across resets, how often it was used."""
+
+    def __init__(self) -> None:
+        self.updates = 0
+
+    def update(self, predictions, targets):
+        self.updates += 1
+
+    def compute(self):
+        return float(self.updates)
+
+    def reset(self):
+        pass
+
+
+class NeedsMore(Counted):
+    """A metric that cannot be computed from a few samples."""
+
+    def compute(self):
+        if self.updates < 4:
+            raise ValueError("only one class is present")
+        return 0.5
+
+
+class Stream(IterableDataset):
+    def __init__(self) -> None:
+        self.read = 0
+
+    def __iter__(self):
+        for batch in DATA:
+            self.read += 1
+            yield batch
+
+
+DATA = TensorDataset(
+    torch.randn(32, 4, generator=torch.Generator().manual_seed(0)), torch.arange(32) % 2
+)
+
+
+def make_runner(work_dir, *hooks, model=None, **parts) -> Runner:
+    torch.manual_seed(0)
+    model = model or Net()
+    given = {
+        "train_loader": DataLoader(DATA, 8, shuffle=True),
+        "val_loader": DataLoader(DATA, 8, shuffle=True),
+        "optimizer": torch.optim.SGD(model.parameters(), lr=0.1),
+        "loss_fn": nn.CrossEntropyLoss(),
+        "max_epochs": 2,
+        "seed": 1,
+    }
+    return Runner(model, work_dir=work_dir, hooks=hooks, **{**given, **parts})
+
+
+def final_state(runner: Runner) -> list[torch.Tensor]:
+    runner.train()
+    return [*(value.clone() for value in runner.model.state_dict().values()), torch.rand(3)]
+
+
+def test_an_error_in_validation_code_surfaces_before_the_first_iteration(tmp_path):
+    runner = make_runner(tmp_path, model=Net(fails=True))
+    with pytest.raises(RuntimeError, match="wrong shape") as caught:
+        runner.train()
+    assert runner.iter == 0
+    assert any("sanity_val_batches=0" in note for note in caught.value.__notes__)
+
+
+def test_runs_with_and_without_it_are_identical(tmp_path):
+    with_it = final_state(make_runner(tmp_path / "with"))
+    without = final_state(make_runner(tmp_path / "without", sanity_val_batches=0))
+    assert all(torch.equal(one, two) for one, two in zip(with_it, without, strict=True))
+    logs = [(tmp_path / name / "log.jsonl").read_text() for name in ("with", "without")]
+    assert logs[0].count("\n") == logs[1].count("\n")
+
+
+def test_it_reads_a_few_batches_and_leaves_metrics_mode_and_results_alone(tmp_path):
+    class AtStart(BaseHook):
+        def before_epoch(self, runner):
+            if runner.epoch == 0:
+                metric = runner.evaluation.metrics["counted"]
+                self.seen = (metric.updates, runner.model.training, dict(runner.metrics))
+                self.tried = runner.model.validated
+
+    start = AtStart()
+    make_runner(tmp_path, start, metrics={"counted": Counted()}, sanity_val_batches=3).train()
+    assert start.seen == (0, True, {})
+    assert start.tried == 3
+
+
+def test_a_resumed_run_has_none(tmp_path):
+    make_runner(tmp_path, StopAtHook(epoch=1), CheckpointHook()).train()
+    model = Net()
+    make_runner(tmp_path, model=model, resume="auto").train()
+    assert model.validated == len(DATA) // 8  # one epoch
+
+
+def test_metrics_that_need_more_samples_are_no_error(tmp_path):
+    runner = make_runner(tmp_path, metrics={"auroc": NeedsMore()}).train()
+    assert runner.metrics["auroc"] == 0.5
+
+
+def test_a_metric_that_fails_is_reported_with_its_input(tmp_path):
+    def broken(predictions, targets):
+        raise TypeError("no such argument")
+
+    runner = make_runner(tmp_path, metrics={"broken": broken})
+    with pytest.raises(TypeError, match="no such argument"):
+        runner.train()
+    assert runner.iter == 0
+
+
+def test_streams_and_hooks_that_replace_batches_are_left_alone(tmp_path):
+    class Replace(BaseHook):
+        def before_val_iter(self, runner):
+            pass
+
+    stream = Stream()
+    read = []
+
+    class Note(BaseHook):
+        def before_epoch(self, runner):
+            read.append((stream.read, runner.model.validated))
+
+    make_runner(tmp_path / "stream", Note(), val_loader=DataLoader(stream, 8), max_epochs=1).train()
+    make_runner(tmp_path / "hook", Note(), Replace(), max_epochs=1).train()
+    assert read[0] == (0, 0)
+    assert read[1][1] == 0
