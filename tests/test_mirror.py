@@ -33,6 +33,7 @@ ELSEWHERE = {
     "data/replay.py": "data/test_position.py",
     "data/reread.py": "data/test_position.py",
     "data/stateful.py": "data/test_position.py",
+    "data/torch_samplers.py": "data/test_position.py",
     "data/worker_pool.py": "data/test_fetch.py",
     "dist/rendezvous.py": "dist/test_launch.py",
     "dist/wrapping.py": "dist/test_training.py",

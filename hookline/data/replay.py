@@ -8,35 +8,32 @@ that were used are skipped without reading data.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from itertools import islice
 from typing import Any
 
 import torch
-from torch.utils.data import (
-    BatchSampler,
-    DataLoader,
-    Dataset,
-    RandomSampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-    default_collate,
-)
-from torch.utils.data.distributed import DistributedSampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, default_collate
 
 from hookline.data.fetch import Fetch, is_deterministic
 from hookline.data.generators import END, Isolated, capture_generators, restore_generators
 from hookline.data.options import PASSED_ON
 from hookline.data.protocols import is_epoch_aware, length_of
 from hookline.data.replacement import make_resumable
+from hookline.data.torch_samplers import (
+    all_samplers,
+    draws_at_once,
+    draws_from_own_generator,
+    fixed_batch_size,
+    index_sampler,
+    lookahead,
+    stateful_sampler,
+)
 from hookline.data.worker_pool import WorkerPool
 from hookline.errors import ConfigError
 from hookline.rng import restore_rng, rng_state
 
-# Samplers of torch that draw all indices of an epoch at once, or from their own generator.
-DRAWS_AT_ONCE = (SubsetRandomSampler, WeightedRandomSampler, DistributedSampler)
 BATCH_STRIDE = 2**32  # more than the samples of a batch
 
 
@@ -66,7 +63,7 @@ class ReplayPosition:
         self._start: dict[str, Any] = {}  # the generators at the beginning of the epoch
         self._at_save: dict[str, Any] = {}  # the loader's own generators in the checkpoint
         self._sampler_state: Any = None  # to begin at, in place of drawing indices again
-        self._recent_states: deque[tuple[int, Any]] = deque(maxlen=_lookahead(loader) + 2)
+        self._recent_states: deque[tuple[int, Any]] = deque(maxlen=lookahead(loader) + 2)
         self._computed: Any = None  # the loader of a run whose order was computed from its seed
         self._reader = _Reader(loader)
         is_seeded = loader.num_workers > 0 or length_of(loader) is None
@@ -87,10 +84,10 @@ class ReplayPosition:
         restore_rng(self._start["rng"])
         restore_generators(self._loader, self._start["generators"])
         if self._sampler_state is not None:
-            _stateful_sampler(self._loader).load_state_dict(deepcopy(self._sampler_state))
+            stateful_sampler(self._loader).load_state_dict(deepcopy(self._sampler_state))
         seed, indices = self._open_indices(skip=self._items_done)
         restore_rng(before)
-        if _draws_at_once(_index_sampler(self._loader)):
+        if draws_at_once(index_sampler(self._loader)):
             restore_generators(self._loader, self._at_save)
         return self._read(seed, indices)
 
@@ -102,7 +99,7 @@ class ReplayPosition:
         self._sampler_state = None
         if self._computed is not None:
             self._computed.set_epoch(epoch)
-        for target in {id(each): each for each in _samplers(self._loader)}.values():
+        for target in {id(each): each for each in all_samplers(self._loader)}.values():
             if is_epoch_aware(target):
                 target.set_epoch(epoch)
 
@@ -112,14 +109,14 @@ class ReplayPosition:
             state: dict[str, Any] = self._computed.state_dict(batches_done)
             return state
         items = self._items_done + (batches_done - self.batches_done) * (
-            _batch_size(self._loader) or 1
+            fixed_batch_size(self._loader) or 1
         )
         state = {
             "kind": "replay",
             "epoch": self.epoch,
             "batches": batches_done,
             "items": items,
-            "batch_size": _batch_size(self._loader),
+            "batch_size": fixed_batch_size(self._loader),
             "generators": capture_generators(self._loader),
         }
         if batches_done:
@@ -145,12 +142,12 @@ class ReplayPosition:
         self._sampler_state = state.get("sampler")
         if not self.batches_done:
             restore_generators(self._loader, self._at_save)
-        elif state["batch_size"] != _batch_size(self._loader):
+        elif state["batch_size"] != fixed_batch_size(self._loader):
             self._use_other_batch_size(state["batch_size"])
 
     def _use_other_batch_size(self, before: int | None) -> None:
-        now = _batch_size(self._loader)
-        samples = length_of(_index_sampler(self._loader))
+        now = fixed_batch_size(self._loader)
+        samples = length_of(index_sampler(self._loader))
         is_possible = before is not None and samples is not None and self._sampler_state is None
         if now is None or not is_possible:
             raise ConfigError(
@@ -179,13 +176,13 @@ class ReplayPosition:
     def _open_indices(self, skip: int = 0) -> tuple[int, Iterator[Any]]:
         """Begin to draw the epoch's indices, as DataLoader does; return its base seed, too."""
         loader = self._loader
-        sampler = _index_sampler(loader)
-        items = iter(_AtFirstUse(sampler) if _draws_at_once(sampler) else sampler)
+        sampler = index_sampler(loader)
+        items = iter(_AtFirstUse(sampler) if draws_at_once(sampler) else sampler)
         seed = int(torch.empty((), dtype=torch.int64).random_(generator=loader.generator))
         seed = self._start.setdefault("seed", seed)
         if self._sampler_state is not None:
             skip = 0
-        if _draws_from_own_generator(sampler):
+        if draws_from_own_generator(sampler):
             deque(islice(items, skip), maxlen=0)
         else:
             items = Isolated(items)
@@ -193,13 +190,13 @@ class ReplayPosition:
         if type(loader.batch_sampler) is BatchSampler:
             size = loader.batch_sampler.batch_size
             items = _in_batches(items, size, loader.batch_sampler.drop_last)
-        if _stateful_sampler(loader) is not None:
+        if stateful_sampler(loader) is not None:
             items = self._keep_states(items)
         return seed, items
 
     def _keep_states(self, items: Iterable[Any]) -> Iterator[Any]:
         """Keep the sampler's state after each of the last batches: indices are drawn ahead."""
-        sampler = _stateful_sampler(self._loader)
+        sampler = stateful_sampler(self._loader)
         self._recent_states.clear()
         for number, item in enumerate(items, self.batches_done + 1):
             self._recent_states.append((number, deepcopy(sampler.state_dict())))
@@ -279,47 +276,3 @@ def _take(items: Iterator[Any], count: int) -> list[Any]:
     if isinstance(items, Isolated):
         return items.take(count)
     return list(islice(items, count))
-
-
-def _index_sampler(loader: DataLoader[Any]) -> Any:
-    """Return the sampler whose items are counted: of single indices, if torch makes the batches."""
-    batch_sampler = loader.batch_sampler
-    if type(batch_sampler) is BatchSampler:
-        return batch_sampler.sampler
-    return loader.sampler if batch_sampler is None else batch_sampler
-
-
-def _samplers(loader: DataLoader[Any]) -> list[Any]:
-    return [loader.batch_sampler, _index_sampler(loader), loader.sampler]
-
-
-def _batch_size(loader: DataLoader[Any]) -> int | None:
-    """Return the indices in a batch; None if the sampler makes the batches itself."""
-    batch_sampler = loader.batch_sampler
-    return batch_sampler.batch_size if type(batch_sampler) is BatchSampler else None
-
-
-def _draws_at_once(sampler: Any) -> bool:
-    """Return whether all indices of an epoch may be drawn at its beginning."""
-    if type(sampler) is RandomSampler:
-        return not sampler.replacement and sampler.num_samples <= len(sampler.data_source)
-    return type(sampler) in DRAWS_AT_ONCE
-
-
-def _draws_from_own_generator(stream: Any) -> bool:
-    """Return whether a sampler, after its first index, draws from no global generator."""
-    known = (SequentialSampler, RandomSampler, *DRAWS_AT_ONCE)
-    return type(stream) in known or isinstance(stream, (Sequence, torch.Tensor))
-
-
-def _stateful_sampler(loader: DataLoader[Any]) -> Any:
-    """Return the batch sampler or sampler that keeps its own position, if one does."""
-    for sampler in _samplers(loader):
-        if hasattr(sampler, "state_dict") and hasattr(sampler, "load_state_dict"):
-            return sampler
-    return None
-
-
-def _lookahead(loader: DataLoader[Any]) -> int:
-    """Return how many batches of indices a DataLoader draws before they are used."""
-    return max(1, loader.num_workers * (loader.prefetch_factor or 2))
