@@ -10,8 +10,9 @@ import torch
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
-from hookline.data.position import StatePosition, find_position
+from hookline.data.position import find_position
 from tests.compat_foreign import composer_stubs
+from tests.data.loader_table import FOREIGN
 from tests.data.loaders import Noisy, Numbers, NumbersWithState, interrupted, seeded, straight
 
 datasets = pytest.importorskip("datasets")
@@ -51,45 +52,58 @@ def _table():
     return datasets.Dataset.from_dict({"number": list(range(LENGTH))})
 
 
-# Each with whether it keeps a position, so that nothing is announced before training.
+STREAM = "Hugging Face `datasets`, stream, without workers"
+NO_POSITION = "Hugging Face `datasets`, shuffled stream or with workers"
+STATEFUL_MAP = "torchdata `StatefulDataLoader`, map-style"
+STATEFUL_STREAM = "torchdata `StatefulDataLoader`, stream, without workers"
+STATEFUL_WORKERS = "torchdata `StatefulDataLoader`, stream, with workers"
+
+# Each with its row in the table of docs/resume.md; None for a loader that has another row there.
 LOADERS = {
-    "datasets, stream": (lambda: DataLoader(_stream(), 4, collate_fn=_collate), True),
-    "datasets, shuffled": (lambda: DataLoader(_stream(True), 4, collate_fn=_collate), False),
+    "datasets, stream": (lambda: DataLoader(_stream(), 4, collate_fn=_collate), STREAM),
+    "datasets, shuffled": (lambda: DataLoader(_stream(True), 4, collate_fn=_collate), NO_POSITION),
     "datasets, worker": (
         lambda: DataLoader(_stream(), 4, collate_fn=_collate, num_workers=1),
-        False,
+        NO_POSITION,
     ),
-    "datasets, table": (lambda: DataLoader(_table(), 4, shuffle=True, collate_fn=_collate), True),
-    "torchdata, map": (lambda: StatefulDataLoader(Noisy(), 4, shuffle=True), True),
+    "datasets, table": (lambda: DataLoader(_table(), 4, shuffle=True, collate_fn=_collate), None),
+    "torchdata, map": (lambda: StatefulDataLoader(Noisy(), 4, shuffle=True), STATEFUL_MAP),
     "torchdata, generator": (
         lambda: StatefulDataLoader(Noisy(), 4, shuffle=True, generator=seeded()),
-        True,
+        STATEFUL_MAP,
     ),
     "torchdata, map, workers": (
         lambda: StatefulDataLoader(Noisy(), 4, shuffle=True, num_workers=2),
-        True,
+        STATEFUL_MAP,
     ),
-    "torchdata, stream": (lambda: StatefulDataLoader(NumbersWithState(), 4), True),
+    "torchdata, stream": (lambda: StatefulDataLoader(NumbersWithState(), 4), STATEFUL_STREAM),
     "torchdata, stream, workers": (
         lambda: StatefulDataLoader(WithoutNoise(), 4, num_workers=2),
-        False,
+        STATEFUL_WORKERS,
     ),
-    "torchdata, no state": (lambda: StatefulDataLoader(Numbers(), 4), False),
+    "torchdata, no state": (lambda: StatefulDataLoader(Numbers(), 4), None),
     "torchdata of datasets": (
         lambda: StatefulDataLoader(_stream(), 4, collate_fn=_collate),
-        True,
+        STATEFUL_STREAM,
     ),
 }
+
+
+def check_documented(loader, title):
+    """Check that the position in a loader is the one of its row in the table."""
+    position = find_position(loader)
+    assert (type(position), position.announcement is not None) == FOREIGN[title]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", LOADERS)
 def test_a_loader_of_another_library_continues_exactly(name):
-    make, keeps_position = LOADERS[name]
+    make, title = LOADERS[name]
     expected = straight(make)
     for cuts in CUTS:
         assert interrupted(make, cuts) == expected
-    assert (find_position(make()).announcement is None) is keeps_position
+    if title is not None:
+        check_documented(make(), title)
 
 
 def test_a_stream_of_webdataset_continues_exactly(tmp_path):
@@ -113,7 +127,7 @@ def test_a_stream_of_webdataset_continues_exactly(tmp_path):
     assert samples == list(range(LENGTH))
     for cuts in CUTS:
         assert interrupted(make, cuts) == expected
-    assert find_position(make()).announcement
+    check_documented(make(), "webdataset")
 
 
 def test_a_stream_of_litdata_continues_exactly(tmp_path):
@@ -127,9 +141,7 @@ def test_a_stream_of_litdata_continues_exactly(tmp_path):
     expected = straight(make)
     for cuts in CUTS:
         assert interrupted(make, cuts) == expected
-    position = find_position(make())
-    assert isinstance(position, StatePosition)
-    assert position.announcement
+    check_documented(make(), "litdata `StreamingDataLoader`")
 
 
 def _sample(number):
@@ -160,6 +172,4 @@ def test_a_stream_of_mosaicml_continues_exactly(tmp_path, num_workers):
     assert expected[0][:4] != expected[7][:4]  # each epoch has its own order
     for cuts in CUTS:
         assert interrupted(make, cuts) == expected
-    position = find_position(make())
-    assert isinstance(position, StatePosition)
-    assert position.announcement
+    check_documented(make(), "mosaicml-streaming `StreamingDataLoader`")

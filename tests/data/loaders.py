@@ -21,6 +21,7 @@ from torch.utils.data import (
 )
 from torch.utils.data.distributed import DistributedSampler
 
+from hookline.data import make_loader
 from hookline.data.position import DataPosition, length_of
 from hookline.rng import restore_rng, rng_state, seed_everything
 
@@ -188,6 +189,14 @@ class StatefulBatches:
         self._is_restored = True
 
 
+class Repeated:
+    """The same batches in each epoch, and nothing else that a loader may have."""
+
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, float]]:
+        for number in range(9):
+            yield torch.tensor([number]), 0.0
+
+
 class CountedNumbers(IterableDataset):
     """A stream in another order in each epoch, whose state its loader knows."""
 
@@ -303,11 +312,15 @@ STREAMS: dict[str, Callable[[int], Any]] = {
     ),
 }
 OTHERS: dict[str, Callable[[], Any]] = {
+    "make_loader": lambda: make_loader(Noisy(), 4, shuffle=True),
+    "make_loader, stream with state_dict": lambda: make_loader(NumbersWithState(), 4),
     "stateful loader without length": StatefulBatches,
     "stateful loader that passes a count to its stream": lambda: CountingLoader(
         CountedNumbers(), 4
     ),
     "list of batches": lambda: [(torch.tensor([number]), 0.0) for number in range(9)],
+    "iterable of batches": Repeated,
+    "generator of batches": lambda: iter(Repeated()),
 }
 
 

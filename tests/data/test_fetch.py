@@ -127,6 +127,20 @@ def test_a_collate_function_of_a_known_dataset_may_draw_as_well():
     assert batches() == batches(num_workers=2) == drawn
 
 
+def test_a_declared_collate_function_of_a_known_dataset_is_not_checked():
+    def collate(samples):
+        drawn.append(random.random())
+        return samples
+
+    drawn: list[float] = []
+    collate.deterministic = True
+    fetch = Fetch(Declared(), collate)
+    random.seed(3)
+    fetch.batch(1, [0, 1])
+    random.seed(3)
+    assert drawn == [random.random()]  # read once, with the numbers of the run
+
+
 def test_a_sample_is_read_again_only_if_it_is_the_first_to_draw():
     for letters, reads in ((["", "", "", ""], 4), (["t"] * 4, 5), (["", "", "", "t"], 6)):
         dataset = Sometimes(letters)

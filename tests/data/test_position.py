@@ -198,29 +198,13 @@ def test_a_data_loader_of_one_rank_cannot_be_divided_inside_an_epoch():
     assert of_two_ranks.epoch == 1
 
 
-@pytest.mark.parametrize("name", [*MAP_STYLE, "list of batches", "stateful loader without length"])
-def test_nothing_is_announced_for_a_loader_with_positions(name):
-    make = MAP_STYLE.get(name)
-    loader = OTHERS[name]() if make is None else make(0)
-    assert find_position(loader).announcement is None
-
-
-class OnlyIterable:
-    """A loader of which nothing is known."""
-
-    def __iter__(self):
-        return iter([])
-
-
 @pytest.mark.parametrize(
     "loader",
     [
         DataLoader(Numbers(), 4),
         DataLoader(NumbersWithState(), 4, num_workers=1),
-        iter([]),
-        OnlyIterable(),
     ],
-    ids=["stream", "state in workers", "iterator", "unknown"],
+    ids=["stream", "state in workers"],
 )
 def test_a_loader_that_is_read_again_is_announced(loader):
     assert find_position(loader).announcement
