@@ -425,6 +425,25 @@ def order(found: dict[str, Any]) -> str:
     return f"## Order of the data\n\n{text}\n{table(head, rows)}"
 
 
+def loading(found: dict[str, Any]) -> str:
+    if "loading" not in found:
+        return ""
+    rows = []
+    for dataset, by_workers in found["loading"]["results"].items():
+        for workers, row in by_workers.items():
+            times = [f"{row['torch_us']:,.0f} µs", f"{row['us']:,.0f} µs"]
+            rows.append([dataset, workers, *times, spread(row)])
+    text = (
+        "A batch of 64 from `make_loader`, against torch's `DataLoader`. *List items* are taken "
+        "from a list, *made items* are tensors made from a list. A data set that is neither known "
+        "nor *declared* to draw no random numbers is checked after each batch; see "
+        "[the decision](decisions/014-checks-for-draws.md) and "
+        "[how to declare it](resume.md#random-numbers-of-a-data-set).\n"
+    )
+    head = ["data set", "workers", "DataLoader", "make_loader", "ratio"]
+    return f"## Loading\n\n{text}\n{table(head, rows)}"
+
+
 def foreign(found: dict[str, Any]) -> str:
     if "foreign" not in found:
         return ""
@@ -526,6 +545,7 @@ SECTIONS = (
     pictures,
     ddp,
     order,
+    loading,
     foreign,
     conditions,
 )

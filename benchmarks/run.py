@@ -36,6 +36,7 @@ SUITE = {
     "pictures": ["pictures.py", "--rounds", "21"],
     "ddp": ["ddp.py", "--blocks", "200"],
     "order": ["order.py", "--turns", "5"],
+    "loading": ["loading.py", "--rounds", "9"],
 }
 PEERS = {
     "peers_mlp": ["peers.py", "--epochs", "9", "--only", "mlp-minimal", "mlp-typical"],

@@ -37,8 +37,9 @@ class Fetch(Dataset[Any]):
 
     Nothing is checked if the dataset is known to draw no random numbers: an ArrayDataset without
     augmentation, a TensorDataset, a list, what torch's Subset, ConcatDataset and StackDataset make
-    of these, and any other with a true attribute `deterministic`. Batches of tensors and subsets of
-    them are read with one indexing operation. If the attribute is false, all generators are seeded
+    of these, and any other with a true attribute `deterministic`. The same holds for `collate_fn`:
+    torch's function, or one with this attribute. Batches of tensors and subsets of them are read
+    with one indexing operation. If the attribute of a dataset is false, all generators are seeded
     from the beginning.
 
     Args:
@@ -52,7 +53,8 @@ class Fetch(Dataset[Any]):
         self.dataset = dataset
         self._collate = collate_fn or default_collate
         is_known = is_deterministic(dataset)
-        self._is_checked = not is_known or collate_fn is not None  # which may draw, too
+        may_collate_draw = collate_fn is not None and not _is_declared(collate_fn)
+        self._is_checked = not is_known or may_collate_draw
         self._unused = global_generators()  # the generators that nothing was drawn from yet
         self._seeded: list[GlobalGenerator] = []
         self._is_watching = False  # in a worker: draws from the unused generators are noticed
@@ -150,7 +152,12 @@ def is_deterministic(dataset: Dataset[Any]) -> bool:
     if type(dataset) is StackDataset:
         parts = dataset.datasets
         return all(map(is_deterministic, parts.values() if isinstance(parts, dict) else parts))
-    return type(dataset) in DETERMINISTIC or bool(getattr(dataset, "deterministic", False))
+    return type(dataset) in DETERMINISTIC or _is_declared(dataset)
+
+
+def _is_declared(target: Any) -> bool:
+    """Return whether a dataset or function declares that it draws no random numbers."""
+    return bool(getattr(target, "deterministic", False))
 
 
 def make_batch_reader(dataset: Dataset[Any]) -> BatchReader | None:
