@@ -221,7 +221,7 @@ def suggest(name: str, known: Iterable[str]) -> Suggestion:
     """Find the known name that is nearest to a misspelled one."""
     options = sorted({option for option in known if isinstance(option, str)})
     by_folded = {_fold(option): option for option in options}
-    folded = _fold(str(name))
+    folded = _fold(str(name)[:MAX_VALUE_CHARACTERS])  # A longer text is no misspelled name.
     near = difflib.get_close_matches(folded, by_folded, n=1, cutoff=0.8)
     if not near and len(folded) > 2:  # The user may have shortened the name.
         near = [option for option in by_folded if option.startswith(folded)]

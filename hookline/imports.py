@@ -64,12 +64,10 @@ def import_by_path(path: str, kind: str, is_candidate: Callable[[Any], bool]) ->
             code fails, with the line that failed.
     """
     module_name, _, name = path.rpartition(".")
-    if module_name.partition(".")[0] in FORBIDDEN_MODULES:
-        raise ConfigError(f"{path!r}: module {module_name!r} may not be used from a config")
+    _check_module(module_name, path)
     try:
         module = importlib.import_module(module_name)
-        if hasattr(module, name):
-            return getattr(module, name)
+        is_found = hasattr(module, name)
     except ModuleNotFoundError as error:
         if _is_missing(module_name, error):
             suggestion = suggest_module(module_name, name)
@@ -78,11 +76,26 @@ def import_by_path(path: str, kind: str, is_candidate: Callable[[Any], bool]) ->
         raise _import_error(path, error) from error
     except Exception as error:  # The module's code may raise anything.
         raise _import_error(path, error) from error
+    if is_found:
+        return _checked(getattr(module, name), path)
     candidates = [key for key, value in vars(module).items() if is_candidate(value)]
     file = getattr(module, "__file__", None)
     where = f"module {module_name!r} ({file})" if file else f"module {module_name!r}"
     suggestion = _suggest_attribute(module_name, name, file, candidates)
     raise ConfigError(f"{where} has no {name!r}", suggestion=suggestion)
+
+
+def _checked(found: Any, path: str) -> Any:
+    """Return an object; raise ConfigError if a module imports it from a forbidden one."""
+    home = getattr(found, "__module__", None)
+    if isinstance(home, str):
+        _check_module(home, path)
+    return found
+
+
+def _check_module(name: str, path: str) -> None:
+    if name.partition(".")[0] in FORBIDDEN_MODULES:
+        raise ConfigError(f"{path!r}: module {name!r} may not be used from a config")
 
 
 def suggest_module(module_name: str, attribute: str = "") -> Suggestion:

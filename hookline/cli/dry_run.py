@@ -11,7 +11,7 @@ from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import ExitCode
 from hookline.cli.output import print_json, print_table
 from hookline.cli.printing import show
-from hookline.config import load_config
+from hookline.config import check, load_config
 from hookline.dry_run import DryRunResult, Finding, dry_run
 from hookline.dry_run.estimates import format_bytes
 from hookline.duration import format_duration
@@ -37,6 +37,7 @@ def run(
         return make_runner(load_config(config, [*settings, *more]))
 
     try:
+        check(resolved)  # The dry run replaces some of the values by its own.
         result = dry_run(
             make, Path(resolved["work_dir"]), resume=resolved.get("resume"), limit=limit
         )

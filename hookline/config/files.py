@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from hookline.config.locations import Node, SourceLocation, error_at
-from hookline.config.yaml_marks import parse_yaml
+from hookline.config.yaml_marks import MAX_DEPTH, check_integer, parse_yaml
 from hookline.errors import KeyPath, suggest
 
 if sys.version_info >= (3, 11):
@@ -51,7 +53,11 @@ def _read_text(path: Path, location: SourceLocation, prefix: str) -> str:
             suggestion = suggest("config.yaml", _configs_in(path))
             message = f"{prefix}this is a directory, not a config file"
             raise error_at(location, message, suggestion=suggestion)
-        with path.open("rb") as stream:
+        # O_NONBLOCK: opening a pipe must not wait for a writer.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise error_at(location, f"{prefix}this is not a regular file")
             data = stream.read(MAX_BYTES + 1)
     except FileNotFoundError as error:
         suggestion = suggest(path.name, _configs_in(path.parent))
@@ -83,27 +89,56 @@ def _parse_json(text: str, file: str) -> Node | None:
         raise error_at(SourceLocation(file, error.lineno), message) from error
     except RecursionError as error:
         raise error_at(SourceLocation(file, 1), "nested too deep") from error
+    except ValueError as error:  # a number with thousands of digits
+        raise error_at(SourceLocation(file, 1), f"invalid JSON: {error}") from error
     # Valid JSON is YAML, except for tabs between values; the YAML parser keeps line numbers.
     return parse_yaml(text.replace("\t", " "), file)
 
 
 def _parse_toml(text: str, file: str) -> Node:
+    long_key = _LONG_TOML_KEY.search(text)  # tomllib takes quadratic time for it
+    if long_key is not None:
+        line = text.count("\n", 0, long_key.start()) + 1
+        message = f"nested more than {MAX_DEPTH} levels deep"
+        raise error_at(SourceLocation(file, line), message)
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        line = re.search(r"at line (\d+)", str(error))
+        named = re.search(r"at line (\d+)", str(error))
         message = re.sub(r" \(at .*\)$", "", str(error))
-        number = int(line[1]) if line else text.rstrip().count("\n") + 1
+        number = int(named[1]) if named else text.rstrip().count("\n") + 1
         raise error_at(SourceLocation(file, number), f"invalid TOML: {message}") from error
     except RecursionError as error:
         raise error_at(SourceLocation(file, 1), "nested too deep") from error
+    except ValueError as error:  # a number with thousands of digits
+        raise error_at(SourceLocation(file, 1), f"invalid TOML: {error}") from error
+    if _is_too_deep(values):
+        raise error_at(SourceLocation(file, 1), f"nested more than {MAX_DEPTH} levels deep")
     lines = _toml_lines(text)
     root = Node.of(values, lambda path: SourceLocation(file, _nearest_line(lines, path)))
     for path, node in root.leaves():
         if not isinstance(node.value, (str, int, float, bool)):
             message = "a config holds plain values only; quote a date or time"
             raise node.error(message, path)
+        if isinstance(node.value, int):
+            try:
+                check_integer(node.value)
+            except ValueError as error:
+                raise node.error(str(error), path) from error
     return root
+
+
+def _is_too_deep(values: Any) -> bool:
+    level = [values]
+    for _ in range(MAX_DEPTH):
+        level = [item for value in level for item in _items(value)]
+    return bool(level)
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
 
 
 _PARSERS: dict[str, Callable[[str, str], Node | None]] = {
@@ -112,6 +147,8 @@ _PARSERS: dict[str, Callable[[str, str], Node | None]] = {
     ".json": _parse_json,
     ".toml": _parse_toml,
 }
+_TOML_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_TOML_KEY = re.compile(rf"(?<![\w-])(?:{_TOML_PART}[ \t]*\.[ \t]*){{{MAX_DEPTH}}}")
 _TOML_TABLE = re.compile(r"^\s*\[(\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
 _TOML_KEY = re.compile(
     r"""^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*="""

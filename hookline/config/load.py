@@ -14,6 +14,8 @@ from hookline.config.override import apply_override
 from hookline.config.resolve import resolve
 from hookline.errors import KeyPath
 
+MAX_BASES = 100  # files that a config is merged from; two bases on each of 30 levels are 2**30
+
 
 def load_config(
     source: str | os.PathLike[str] | Mapping[str, Any], overrides: Iterable[str] = ()
@@ -28,10 +30,10 @@ def load_config(
     file: str | None
     if isinstance(source, Mapping):
         file = getattr(source, "file", None)
-        root = _with_bases(Node.of(source, _locator(source)), Path(file or "config"), ())
+        root = _Bases().merged(Node.of(source, _locator(source)), Path(file or "config"), ())
     else:
         file = os.fspath(source)
-        root = _with_bases(read_file(Path(file)), Path(file), ())
+        root = _Bases().merged(read_file(Path(file)), Path(file), ())
     for text in overrides:
         apply_override(root, text)
     _default_work_dir(root, file)
@@ -47,21 +49,29 @@ def _default_work_dir(root: Node, file: str | None) -> None:
         root.value["experiment_dir"] = root.value["work_dir"]
 
 
-def _with_bases(root: Node, path: Path, chain: tuple[Path, ...]) -> Node:
-    """Merge a file's mapping into the mappings of the files that its `base` names."""
-    _apply_work_dir_alias(root)
-    base = root.value.pop("base", None)
-    merged = Node({}, root.location)
-    for name in _base_names(base):
-        base_path = path.parent / name.value
-        seen = (*chain, path)
-        if base_path.resolve() in [earlier.resolve() for earlier in seen]:
-            cycle = " → ".join(str(each) for each in (*seen, base_path))
-            raise name.error(f"a config cannot be its own base: {cycle}", ("base",))
-        merged = _merge_config(
-            merged, _with_bases(read_file(base_path, name.location), base_path, seen)
-        )
-    return _merge_config(merged, root)
+class _Bases:
+    """The files that the `base` of a config names, and those that they name in turn."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def merged(self, root: Node, path: Path, chain: tuple[Path, ...]) -> Node:
+        """Merge a file's mapping into the mappings of the files that its `base` names."""
+        _apply_work_dir_alias(root)
+        base = root.value.pop("base", None)
+        merged = Node({}, root.location)
+        for name in _base_names(base):
+            base_path = path.parent / name.value
+            seen = (*chain, path)
+            if os.path.realpath(base_path) in [os.path.realpath(earlier) for earlier in seen]:
+                cycle = " → ".join(str(each) for each in (*seen, base_path))
+                raise name.error(f"a config cannot be its own base: {cycle}", ("base",))
+            self._count += 1
+            if self._count > MAX_BASES:
+                raise name.error(f"a config may have at most {MAX_BASES} bases", ("base",))
+            content = read_file(base_path, name.location)
+            merged = _merge_config(merged, self.merged(content, base_path, seen))
+        return _merge_config(merged, root)
 
 
 def _merge_config(base: Node, child: Node) -> Node:
@@ -77,7 +87,7 @@ def _base_names(base: Node | None) -> list[Node]:
         return []
     names = base.value if isinstance(base.value, list) else [base]
     for name in names:
-        if not isinstance(name.value, str):
+        if not isinstance(name.value, str) or "\0" in name.value:
             message = "must be the name of a file or a list of them"
             raise name.error(message, ("base",), value=name.plain())
     return names

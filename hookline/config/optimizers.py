@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -43,8 +44,9 @@ def _check_one(value: Any, path: KeyPath) -> list[Problem]:
     lr = given.get("lr")
     if lr is not None and not fits(lr, float):
         problems.append(type_problem("must be", lr, float, (*path, "lr"), parameter="lr"))
-    elif lr is not None and not lr > 0:
-        problems.append(Problem("must be above 0", (*path, "lr"), parameter="lr", value=lr))
+    elif lr is not None and not 0 < lr < math.inf:
+        about: dict[str, Any] = {"parameter": "lr", "value": lr}
+        problems.append(Problem("must be finite and above 0", (*path, "lr"), **about))
     problems = [_suggest_extra(problem) for problem in problems]
     if problems:
         return problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
@@ -185,11 +186,22 @@ def _check_drop_hooks(value: list[str]) -> list[Problem]:
     return problems
 
 
+def _check_work_dir(value: str) -> list[Problem]:
+    about: dict[str, Any] = {"path": ("work_dir",), "parameter": "work_dir"}
+    if not value or "\0" in value:
+        return [Problem("must be the path of a directory", value=value, **about)]
+    try:
+        os.stat(value)
+    except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            return [Problem(f"cannot be used: {error.strerror}", **about)]
+    return []
+
+
 def _check_seed(value: int) -> list[Problem]:
     if 0 <= value < 2**32:
         return []
-    message = "must be between 0 and 2**32 - 1"
-    return [Problem(message, ("seed",), parameter="seed", value=value)]
+    return [Problem("must be between 0 and 2**32 - 1", ("seed",), parameter="seed", value=value)]
 
 
 def _check_device(value: str) -> list[Problem]:
@@ -255,6 +267,7 @@ SECTIONS: dict[str, Callable[[Any], list[Problem]]] = {
     "training": _check_training,
     "hooks": _check_hooks,
     "drop_hooks": _check_drop_hooks,
+    "work_dir": _check_work_dir,
     "seed": _check_seed,
     "device": _check_device,
     "hook_budget": _check_hook_budget,

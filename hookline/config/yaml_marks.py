@@ -13,6 +13,7 @@ from hookline.errors import ConfigError
 
 MAX_REPEATED = 10_000  # nodes from aliases; a few lines of aliases can expand to billions
 MAX_DEPTH = 100  # levels of nesting
+MAX_INTEGER_BITS = 1024  # the range of a float; Python cannot print much larger numbers
 _TAG = "tag:yaml.org,2002:"
 
 
@@ -158,7 +159,14 @@ class _Walker:
 def _integer(text: str) -> int:
     digits = text.replace("_", "")
     has_base = digits.lstrip("+-")[1:2].isalpha()
-    return int(digits, 0) if has_base else int(digits)
+    return check_integer(int(digits, 0) if has_base else int(digits))
+
+
+def check_integer(value: int) -> int:
+    """Return a whole number; raise ValueError if it is too large for every use."""
+    if value.bit_length() > MAX_INTEGER_BITS:
+        raise ValueError(f"a whole number must be below 2**{MAX_INTEGER_BITS}")
+    return value
 
 
 def _float(text: str) -> float:

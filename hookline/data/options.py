@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypedDict, get_type_hints
@@ -34,7 +35,7 @@ OWN: dict[str, Any] = {
     "shuffle_method": ShuffleMethod,
 }
 PASSED_ON: dict[str, Any] = get_type_hints(LoaderOptions)
-MINIMUM = {"batch_size": 1, "num_workers": 0}
+MINIMUM = {"batch_size": 1, "num_workers": 0, "timeout": 0, "prefetch_factor": 1}
 FOR_WORKERS = ("persistent_workers", "prefetch_factor", "multiprocessing_context", "timeout")
 
 # Options that would make an exact resume impossible, and their replacements.
@@ -92,7 +93,9 @@ def _check_option(name: str, value: Any) -> Problem | None:
         return Problem(f"unknown parameter {name!r}", (name,), suggestion=suggestion, **about)
     if not fits(value, known[name]):
         return type_problem(f"{name!r} must be", value, known[name], (name,), **about)
-    if name in MINIMUM and value < MINIMUM[name]:
+    if isinstance(value, float) and not math.isfinite(value):
+        return Problem(f"{name!r} must be a finite number", (name,), value=value, **about)
+    if name in MINIMUM and value is not None and value < MINIMUM[name]:
         message = f"{name!r} must be at least {MINIMUM[name]}"
         return Problem(message, (name,), value=value, **about)
     return None
