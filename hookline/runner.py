@@ -17,6 +17,7 @@ from hookline.dist import World, connect
 from hookline.engine import HOOKS, BaseHook, BaseRunner
 from hookline.engine.manager import HookOrConfig, LocateError, Order
 from hookline.engine.runner import Loaders, Optimizers
+from hookline.errors import HooklineError
 from hookline.events.read import RunLog
 from hookline.events.visualizer import Visualizer
 from hookline.hooks.builder import get_default_hooks, given_hooks
@@ -29,6 +30,8 @@ from hookline.trial import apply_trial
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from hookline.dry_run import DryRunResult
 
 MetricOrConfig = Metric | str | Mapping[str, Any] | Callable[[Any, Any], Any] | type[Any]
 
@@ -164,10 +167,13 @@ class Runner(BaseRunner):
         locate_error: LocateError | None = None,
     ) -> None:
         # At this point the local variables are the arguments.
-        check_arguments({name: value for name, value in locals().items() if name in RULES})
+        arguments = {name: value for name, value in locals().items() if name in RULES}
+        check_arguments(arguments)
         world = connect()
         work_dir, resume, hooks = apply_trial(work_dir, resume, hooks)
         own_hooks = given_hooks(hooks)
+        drop_hooks = list(drop_hooks)
+        self._arguments = {**arguments, "hooks": own_hooks, "drop_hooks": drop_hooks}
         steps_itself = isinstance(optimizer, Mapping) and takes_optimizer(model)
         dropped = set(drop_hooks)
         if optimizer is None or steps_itself:
@@ -217,6 +223,21 @@ class Runner(BaseRunner):
             self.register_service("visualization_dir", self.work_dir / "visualizations")
             self.register_service("visualizer", Visualizer(self.events))
         super().register_hooks(hooks)
+
+    def dry_run(self, limit: float = 300.0) -> DryRunResult:
+        """Try this run on a few batches, as `hookline dry-run` does, and return the findings.
+
+        The dry run works on copies and in a temporary directory: this runner, its loaders and the
+        random numbers are unchanged.
+
+        Args:
+            limit: The time limit in seconds.
+        """
+        from hookline.dry_run.copies import dry_run_of_parts
+
+        if self.world.size > 1:
+            raise HooklineError("a dry run in Python needs a single rank; use `hookline dry-run`")
+        return dry_run_of_parts(self, self._arguments, limit)
 
     def _begin_training(self) -> None:
         super()._begin_training()

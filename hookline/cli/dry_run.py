@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import ExitCode
@@ -16,7 +18,6 @@ from hookline.dry_run import DryRunResult, Finding, dry_run
 from hookline.dry_run.estimates import format_bytes
 from hookline.duration import format_duration
 from hookline.errors import ConfigError
-from hookline.printable import escaped
 from hookline.runner import Runner
 
 
@@ -33,7 +34,8 @@ def run(
     settings = [*overrides, *option_overrides(work_dir=work_dir, device=device)]
     resolved = load_config(config, settings)
 
-    def make(more: list[str]) -> Runner:
+    def make(changes: Mapping[str, Any]) -> Runner:
+        more = [f"{name}={json.dumps(value)}" for name, value in changes.items()]
         return make_runner(load_config(config, [*settings, *more]))
 
     try:
@@ -55,20 +57,12 @@ def run(
 
 def _print_text(result: DryRunResult, seconds: float) -> None:
     for finding in [*result.errors, *result.warnings]:
-        show(f"{finding.level}: {finding.where}: {escaped(finding.text)}")
-        if finding.advice:
-            show(f"  → {finding.advice}")
+        show(str(finding))
     rows = _estimate_rows(result)
     if rows:
         show()
         print_table(rows)
-    counts = f"{_count(result.errors, 'error')}, {_count(result.warnings, 'warning')}"
-    show(f"\ndry run finished in {format_duration(seconds)}: {counts}")
-
-
-def _count(findings: Sequence[Finding], noun: str) -> str:
-    number = len(findings) or "no"
-    return f"{number} {noun}" if len(findings) == 1 else f"{number} {noun}s"
+    show(f"\ndry run finished in {format_duration(seconds)}: {result.summary()}")
 
 
 def _estimate_rows(result: DryRunResult) -> list[tuple[str, str]]:

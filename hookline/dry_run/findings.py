@@ -7,7 +7,7 @@ import pickle
 import re
 import sysconfig
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from typing import Literal
 import torch
 
 from hookline.errors import HooklineError
+from hookline.printable import escaped
 from hookline.secrets import mask_text
 
 MAX_TEXT_CHARACTERS = 500
@@ -37,6 +38,10 @@ class Finding:
     where: str
     text: str
     advice: str = ""
+
+    def __str__(self) -> str:
+        line = f"{self.level}: {self.where}: {escaped(self.text)}"
+        return f"{line}\n  → {self.advice}" if self.advice else line
 
 
 @dataclass
@@ -66,6 +71,15 @@ class DryRunResult:
     @property
     def warnings(self) -> list[Finding]:
         return [finding for finding in self.findings if finding.level == "warning"]
+
+    def __str__(self) -> str:
+        """Return the findings, errors first, and how many there are."""
+        found = [str(finding) for finding in [*self.errors, *self.warnings]]
+        return "\n".join([*found, f"dry run: {self.summary()}"])
+
+    def summary(self) -> str:
+        """Return `2 errors, no warnings`."""
+        return f"{_count(self.errors, 'error')}, {_count(self.warnings, 'warning')}"
 
     def add(self, findings: Iterable[Finding]) -> None:
         """Add findings. A text that another phase has found already is not repeated."""
@@ -103,6 +117,11 @@ def finding_from_error(
         text = f"{text} ({'; '.join(details)})"
     advice = _advise(error, phase, model_finished)
     return Finding("error", phase, mask_text(text), advice)
+
+
+def _count(findings: Sequence[Finding], noun: str) -> str:
+    number = len(findings) or "no"
+    return f"{number} {noun}" if len(findings) == 1 else f"{number} {noun}s"
 
 
 def _describe(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import io
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,14 @@ from hookline.dry_run.findings import DryRunResult, DryRunTimeout, Finding, find
 from hookline.dry_run.hooks import ProbeHook, ResumeCheckHook, StepTimerHook
 from hookline.dry_run.loaders import FIRST_BATCHES, count_batches, shorten_loader
 from hookline.dry_run.samples import read_samples
-from hookline.engine import BaseHook
+from hookline.engine import BaseHook, BaseRunner
 from hookline.errors import Interrupted
 from hookline.hooks import CheckpointHook, EMAHook, EvalHook
-from hookline.runner import Runner
 from hookline.visual.painter import SERVICE as PAINTER_SERVICE
 from hookline.visual.painter import Painter
 
-# Builds a runner from the config with further overrides.
-RunnerFactory = Callable[[list[str]], Runner]
+# Builds the runner with another work directory, another `resume`, and a budget of hooks.
+RunnerFactory = Callable[[Mapping[str, Any]], BaseRunner]
 
 INTERVAL_FIELDS = ("interval", "frequency", "period")
 START_FIELDS: tuple[tuple[type[BaseHook], tuple[str, ...]], ...] = (
@@ -37,20 +36,20 @@ START_FIELDS: tuple[tuple[type[BaseHook], tuple[str, ...]], ...] = (
 TIMED_BATCHES = 8
 MAX_DIFFERENCES = 3
 # Hooks act more often than in the real run, so their share of the time is not checked.
-WITHOUT_BUDGET = "hook_budget=100%"
+NO_BUDGET = "100%"
 
 
 def dry_run(
-    make_runner: RunnerFactory, work_dir: Path, *, resume: str | None, limit: float
+    make_runner: RunnerFactory, work_dir: Path, *, resume: str | Path | None, limit: float
 ) -> DryRunResult:
     """Try a run on a few batches. All files go to a temporary directory, which is removed.
 
     Raises nothing but ConfigError; every other exception becomes a finding.
 
     Args:
-        make_runner: Builds a runner from the config with further overrides.
+        make_runner: Builds a runner with other values of `work_dir`, `resume` and `hook_budget`.
         work_dir: The work directory of the real run.
-        resume: The `resume` of the config.
+        resume: The `resume` of the real run.
         limit: The time limit in seconds.
     """
     result = DryRunResult()
@@ -87,7 +86,7 @@ class _DryRun:
         self._probe = ProbeHook()
         self._timer = StepTimerHook()
 
-    def run(self, resume: str | None) -> None:
+    def run(self, resume: str | Path | None) -> None:
         runner = self._build()
         workload = estimates.Workload.from_runner(runner, self._work_dir)
         loaders = {
@@ -111,9 +110,9 @@ class _DryRun:
                 self._read_samples(split, loader)
         self._estimate(runner, workload)
 
-    def _build(self, resume: str = "null") -> Runner:
-        overrides = [f"work_dir={self._temporary}", f"resume={resume}", WITHOUT_BUDGET]
-        runner = self._make_runner(overrides)
+    def _build(self, resume: str | None = None) -> BaseRunner:
+        changes = {"work_dir": str(self._temporary), "resume": resume, "hook_budget": NO_BUDGET}
+        runner = self._make_runner(changes)
         # A queue without a limit: pictures are drawn more often here than in the real run.
         runner.register_service(PAINTER_SERVICE, Painter(runner.logger, size=0))
         return runner
@@ -125,7 +124,7 @@ class _DryRun:
             advice = "use a data set with indices, or accept that batches are repeated"
             self._result.add([Finding("warning", "resume", text, advice)])
 
-    def _activate_hooks(self, runner: Runner) -> None:
+    def _activate_hooks(self, runner: BaseRunner) -> None:
         """Let every hook act in the first iteration or epoch."""
         for hook in list(runner.hooks):
             # Registered again, in the same order: registration fixes when a hook acts.
@@ -137,7 +136,7 @@ class _DryRun:
                 where = f"{hook.name}.out_dir"
                 self._result.add(directories.check_writable(Path(out_dir), where))
 
-    def _shorten(self, runner: Runner, first: int) -> None:
+    def _shorten(self, runner: BaseRunner, first: int) -> None:
         """Shorten all loaders, and redirect the files of hooks to the temporary directory."""
         for name in ("train_loader", "val_loader", "test_loader"):
             setattr(runner, name, shorten_loader(getattr(runner, name), first))
@@ -149,7 +148,7 @@ class _DryRun:
             if getattr(hook, "dataloader", None) is not None:
                 settings.dataloader = shorten_loader(settings.dataloader, first)
 
-    def _train_and_evaluate(self, runner: Runner) -> None:
+    def _train_and_evaluate(self, runner: BaseRunner) -> None:
         probe = self._probe
         self._run_phase("training", runner.train)
         self._result.add(probe.findings)
@@ -184,7 +183,7 @@ class _DryRun:
             finding = finding_from_error(error, probe.phase, model_finished=probe.model_finished)
             self._result.add([finding])
 
-    def _check_resume(self, runner: Runner) -> None:
+    def _check_resume(self, runner: BaseRunner) -> None:
         """Resume a second run from the checkpoint, compare it, and time its steps."""
         store = CheckpointStore(runner.checkpointer.store.directory)
         entry = store.latest()
@@ -218,7 +217,7 @@ class _DryRun:
 
         self._run_phase(f"{split} data", read)
 
-    def _estimate(self, runner: Runner, workload: estimates.Workload) -> None:
+    def _estimate(self, runner: BaseRunner, workload: estimates.Workload) -> None:
         result = self._result
         timer = self._timer
         entries = CheckpointStore(runner.checkpointer.store.directory).entries()
@@ -252,7 +251,7 @@ def _activate(hook: BaseHook) -> None:
                 setattr(hook, name, 0)
 
 
-def _seconds_per_save(runner: Runner) -> float:
+def _seconds_per_save(runner: BaseRunner) -> float:
     timing = runner.sites.costs.seams.get("save")
     if timing is None or not timing.count:
         return 0.0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -131,7 +133,8 @@ def try_run(config: Path) -> Try:
     def run(*overrides: str, limit: float = 300.0) -> DryRunResult:
         resolved = load_config(config, overrides)
 
-        def make(more: list[str]) -> Runner:
+        def make(changes: Mapping[str, Any]) -> Runner:
+            more = [f"{name}={json.dumps(value)}" for name, value in changes.items()]
             return Runner.from_config(load_config(config, [*overrides, *more]))
 
         work_dir = Path(resolved["work_dir"])
