@@ -11,6 +11,7 @@ from hookline.diagnosis import describe_kind
 from hookline.errors import HooklineError
 
 INPUT_KEYS = ("inputs", "input", "x", "images", "image", "pixel_values")
+COUNTS = ("num_tokens", "num_samples")  # keys of a model's outputs; the first one decides
 TARGET_KEYS = ("targets", "target", "y", "labels", "label")
 
 
@@ -45,6 +46,14 @@ def count_targets(targets: Any) -> int:
         return len(targets)
     except TypeError:
         return 1
+
+
+def stated_count(outputs: Mapping[str, Any]) -> Any:
+    """Return the number of terms in the mean loss if the model's outputs state it, else None."""
+    for key in COUNTS:
+        if outputs.get(key) is not None:
+            return outputs[key]
+    return None
 
 
 def count_samples(outputs: Mapping[str, Any], batch: Any) -> int:

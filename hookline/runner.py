@@ -22,6 +22,7 @@ from hookline.events.read import RunLog
 from hookline.events.visualizer import Visualizer
 from hookline.hooks.builder import get_default_hooks, given_hooks
 from hookline.metrics import Metric, build_metrics
+from hookline.optim.modes import switchable
 from hookline.profiling.cost_report import DEFAULT_BUDGET
 from hookline.runner_arguments import RULES, check_arguments
 from hookline.sanity import check_validation
@@ -41,7 +42,8 @@ class Runner(BaseRunner):
 
     A runner has these default hooks: OptimizerHook, IterTimerHook, LoggerHook, EvalHook,
     CheckpointHook, CheckInvalidLossHook and ReportHook; UnevenBatchHook with several ranks;
-    ParamSchedulerHook with a `scheduler`, unless another hook steps it.
+    ParamSchedulerHook with a `scheduler`, unless another hook steps it; OptimizerModeHook with an
+    optimizer that has `train()` and `eval()`.
 
     Args:
         model: The model. Its methods `train_step(batch)`, `val_step(batch)` and `test_step(batch)`
@@ -178,6 +180,9 @@ class Runner(BaseRunner):
         dropped = set(drop_hooks)
         if optimizer is None or steps_itself:
             dropped.add("OptimizerHook")
+        defaults = _default_hooks(own_hooks, dropped, steps_itself, scheduler, world)
+        if switchable(optimizer):
+            _add_missing(defaults, own_hooks, "OptimizerModeHook")
         if world.size > 1:
             train_loader = _divisible_loader(train_loader, seed or 0, world)
         train_loader = share_loaders(train_loader, world.rank, world.size, training=True)
@@ -193,7 +198,7 @@ class Runner(BaseRunner):
             optimizer=optimizer,
             loss_fn=loss_fn,
             metrics=build_metrics(metrics or {}),
-            hooks=[*_default_hooks(own_hooks, dropped, steps_itself, scheduler, world), *own_hooks],
+            hooks=[*defaults, *own_hooks],
             max_epochs=max_epochs,
             max_iters=max_iters,
             work_dir=work_dir,
@@ -278,12 +283,17 @@ def _default_hooks(
     if steps_itself and not is_owned:
         hooks.append(HOOKS.build("ManualOptimizationHook"))
     if world.size > 1 and "UnevenBatchHook" not in dropped:
-        uneven_batch_hook = HOOKS.get("UnevenBatchHook")
-        if not any(isinstance(hook, uneven_batch_hook) for hook in own_hooks):
-            hooks.append(uneven_batch_hook())
+        _add_missing(hooks, own_hooks, "UnevenBatchHook")
     if scheduler is not None and not any(hook.steps_schedulers for hook in own_hooks):
         hooks.append(HOOKS.build("ParamSchedulerHook"))
     return hooks
+
+
+def _add_missing(hooks: list[BaseHook], own_hooks: Sequence[BaseHook], name: str) -> None:
+    """Add a hook by its name, unless the user has one of this class."""
+    cls = HOOKS.get(name)
+    if not any(isinstance(hook, cls) for hook in own_hooks):
+        hooks.append(cls())
 
 
 def _divisible_loader(

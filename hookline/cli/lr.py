@@ -1,4 +1,4 @@
-"""`hookline lr`: show the learning rate and momentum of every iteration, without training."""
+"""`hookline lr`: show every scheduled value of every iteration, without training."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from hookline.config import load_config
 from hookline.engine import BaseRunner
 from hookline.errors import HooklineError
 from hookline.events.chart import text_chart
-from hookline.hooks import LRSchedulerHook, LrUpdaterHook, MomentumUpdaterHook, ParamSchedulerHook
+from hookline.hooks import LRSchedulerHook, ParamSchedulerHook, ValueUpdaterHook
+from hookline.hooks.bases.scheduled import ScheduleHook
 from hookline.optim.groups import by_name, momentum_of
+from hookline.optim.value_policies import read_value
 
-SCHEDULE_HOOKS = (LrUpdaterHook, MomentumUpdaterHook, ParamSchedulerHook, LRSchedulerHook)
+SCHEDULE_HOOKS = (ScheduleHook, ParamSchedulerHook, LRSchedulerHook)
 Curves = dict[str, dict[str, list[float]]]
 
 
@@ -43,10 +45,10 @@ def run(config: str, overrides: Sequence[str], plot: str | None, as_json: bool) 
 
 
 def schedule_of(runner: BaseRunner) -> Curves:
-    """Return learning rate and momentum of each parameter group in each iteration.
+    """Return learning rate, momentum and scheduled values of each group in each iteration.
 
-    The result is `{"lr": {group: values}, "momentum": {group: values}}`. Only hooks that schedule
-    are called. ReduceLROnPlateau, which needs a metric, keeps its initial rate.
+    The result is `{"lr": {group: values}, "momentum": {group: values}, …}`. Only hooks that
+    schedule are called. ReduceLROnPlateau, which needs a metric, keeps its initial rate.
     """
     if runner.max_iters is None or runner.epoch_length is None:
         raise HooklineError("the length of the schedule is unknown: train_loader has no length")
@@ -89,16 +91,25 @@ def _call_schedules(runner: BaseRunner, *sites: str) -> None:
 
 
 def _record(runner: BaseRunner, curves: Curves) -> None:
+    others = [hook for hook in runner.hooks if isinstance(hook, ValueUpdaterHook)]
+    for hook in others:
+        if hook.is_attribute:
+            values = curves.setdefault(hook.value, {}).setdefault("", [])
+            values.append(hook.attribute)
     for name, optimizer in by_name(runner.optimizer).items():
         for index, group in enumerate(optimizer.param_groups):
             labels = [name] if name else []
             if len(optimizer.param_groups) > 1:
-                labels.append(f"group {index}")
+                labels.append(str(group.get("name", f"group {index}")))
             label = " ".join(labels)
             curves["lr"].setdefault(label, []).append(float(group["lr"]))
             momentum = momentum_of(group)
             if momentum is not None:
                 curves["momentum"].setdefault(label, []).append(momentum)
+            for path in {hook.value for hook in others} - {"lr"}:
+                value = read_value(group, path)
+                if value is not None:
+                    curves.setdefault(path, {}).setdefault(label, []).append(value)
 
 
 def _print_charts(curves: Curves) -> None:

@@ -103,7 +103,7 @@ def checkpoint_as_parts(
     """Replace whole tensors of a checkpoint by this rank's parts."""
     own = model.state_dict()
     result = dict(checkpoint)
-    for key in ("state_dict", "ema_state_dict"):
+    for key in ("state_dict", "ema_state_dict", "training_weights"):
         if key in checkpoint:
             weights = checkpoint[key]
             result[key] = {name: _part(weights[name], own.get(name), mesh) for name in weights}

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from hookline.dist.modules import select_modules
 from hookline.dist.strategy import choose_strategy, replicate
 from hookline.dist.world import World
 from hookline.errors import HooklineError
@@ -39,12 +40,13 @@ class Parallel:
         self.save_group: Any = None  # for background writes of a sharded model
         self.model = _convert_sync_bn(model) if sync_bn and world.size > 1 else model
         self._world = world
+        # By hook, functions that wrap the step function of a method such as `val_step`.
+        self.step_wrappers: dict[str, Callable[[Any, str], Any]] = {}
         self.steps_itself = False  # whether the model's train_step runs backward and steps
         if self.strategy.kind == "ddp" and not self._has_ddp():
             _broadcast_initial_weights(self.model, world)
         if compile:
-            # In place: a wrapper would change the names of the weights.
-            self.model.compile(**({} if compile is True else compile))
+            _compile(self.model, {} if compile is True else dict(compile))
         if self.strategy.kind == "fsdp":
             from hookline.dist.fsdp import new_save_group, shard  # a second of imports
 
@@ -79,6 +81,12 @@ class Parallel:
         method = "train_step" if hasattr(self.model, "train_step") else None
         self.train_module = replicate(self.model, method, self.strategy)
 
+    def wrap_step(self, step: Any, method: str) -> Any:
+        """Return a step function as hooks wrap it."""
+        for wrap in self.step_wrappers.values():
+            step = wrap(step, method)
+        return step
+
     def make_empty(self) -> Callable[..., Any] | None:
         """Return the function that makes an empty part of a sharded tensor; None without shards."""
         if self.mesh is None:
@@ -98,6 +106,16 @@ class Parallel:
     def _has_ddp(self) -> bool:
         """Return whether the user has wrapped the model or a part of it."""
         return any(isinstance(part, DistributedDataParallel) for part in self.model.modules())
+
+
+def _compile(model: nn.Module, options: dict[str, Any]) -> None:
+    """Compile the model, or only the modules that fit the patterns in `regions`."""
+    regions = options.pop("regions", None)
+    modules = [model]
+    if regions is not None:
+        modules = list(select_modules(regions, model, "regions", "compile").values())
+    for module in modules:
+        module.compile(**options)  # In place: a wrapper would change the names of the weights.
 
 
 def _check_same(what: str, values: tuple[str, ...]) -> None:

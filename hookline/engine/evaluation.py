@@ -106,6 +106,7 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
     kept = dataset if dataset and not options.efficient_test else None
     measurement = Measurement(options.metrics, kept, partial(_explain, runner, mode))
     step = make_step(runner.model, f"{mode}_step", runner.loss_fn, runner.optimizer)
+    step = runner.parallel.wrap_step(step, f"{mode}_step")
     limit = options.max_val_batches if mode == "val" else None
     for index, batch in enumerate(islice(move_each(loader, runner.device), limit)):
         runner.batch_idx = index

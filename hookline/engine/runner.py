@@ -137,6 +137,7 @@ class BaseRunner(HookManager, RenamedAttributes):
             self._begin_training()
             wrapper = self.parallel.wrapper
             step = make_step(self.model, "train_step", self.loss_fn, self.optimizer, wrapper)
+            step = self.parallel.wrap_step(step, "train_step")
             sites = self.sites
             for batch in self.loop.iterations():
                 self.outputs = step(batch)

@@ -1,5 +1,6 @@
 # The public names of this package, for type checkers and for the lazy imports of `__init__.py`.
 
+from .activation_checkpoint_hook import ActivationCheckpointHook as ActivationCheckpointHook
 from .attention_map_hook import AttentionMapHook as AttentionMapHook
 from .base_hook import HOOKS as HOOKS
 from .base_hook import BaseHook as BaseHook
@@ -42,8 +43,11 @@ from .lr_updater_hook import LrUpdaterHook as LrUpdaterHook
 from .lr_updater_hook import OneCycleLrUpdaterHook as OneCycleLrUpdaterHook
 from .lr_updater_hook import PolyLrUpdaterHook as PolyLrUpdaterHook
 from .lr_updater_hook import StepLrUpdaterHook as StepLrUpdaterHook
+from .lr_updater_hook import WSDLrUpdaterHook as WSDLrUpdaterHook
 from .manual_optimization_hook import ManualOptimizationHook as ManualOptimizationHook
 from .memory_profiler_hook import MemoryProfilerHook as MemoryProfilerHook
+from .memory_snapshot_hook import MemorySnapshotHook as MemorySnapshotHook
+from .micro_batch_hook import MicroBatchHook as MicroBatchHook
 from .mlflow_hook import MLflowHook as MLflowHook
 from .momentum_updater_hook import (
     CosineAnnealingMomentumUpdaterHook as CosineAnnealingMomentumUpdaterHook,
@@ -63,6 +67,7 @@ from .optimizer_hook import (
 )
 from .optimizer_hook import GradientCumulativeOptimizerHook as GradientCumulativeOptimizerHook
 from .optimizer_hook import OptimizerHook as OptimizerHook
+from .optimizer_mode_hook import OptimizerModeHook as OptimizerModeHook
 from .param_scheduler_hook import ParamSchedulerHook as ParamSchedulerHook
 from .periodic_writer_hook import PeriodicWriterHook as PeriodicWriterHook
 from .precise_bn_hook import PreciseBNHook as PreciseBNHook
@@ -84,6 +89,7 @@ from .time_limit_hook import TimeLimitHook as TimeLimitHook
 from .time_tracking_hook import TimeTrackingHook as TimeTrackingHook
 from .trackio_hook import TrackioHook as TrackioHook
 from .uneven_batch_hook import UnevenBatchHook as UnevenBatchHook
+from .value_updater_hook import ValueUpdaterHook as ValueUpdaterHook
 from .visualization_hook import DetVisualizationHook as DetVisualizationHook
 from .visualization_hook import SegVisualizationHook as SegVisualizationHook
 from .visualization_hook import VisualizationHook as VisualizationHook

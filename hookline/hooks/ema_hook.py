@@ -10,6 +10,7 @@ from typing import Any, Literal
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import parameter_error, require_at_least
 from hookline.optim.averaging import WeightAverage, annealed_momentum, warmup_momentum
+from hookline.optim.modes import OptimizerModes
 
 
 @HOOKS.register()
@@ -18,7 +19,7 @@ class EMAHook(BaseHook):
     """Keep an average of the weights and use it for validation and tests.
 
     The update is `ema = momentum * ema + (1 - momentum) * weights`. Training never uses the
-    average.
+    average, which is kept in float32 for bfloat16 and float16 weights.
 
     Args:
         momentum: Share of the old average in the new one.
@@ -74,6 +75,7 @@ class EMAHook(BaseHook):
         require_at_least(self, 1, "interval", "gamma")
         require_at_least(self, 0, "warm_up", "begin_iter", "begin_epoch")
         self._average: WeightAverage | None = None
+        self._modes = OptimizerModes(None)
 
     @property
     def average(self) -> WeightAverage:
@@ -116,16 +118,17 @@ class EMAHook(BaseHook):
         if "ema_state_dict" in runner.checkpoint or self.resume_from is None:
             self._load_average(runner.checkpoint)
 
+    def before_train(self, runner: BaseRunner) -> None:
+        self._modes = OptimizerModes(runner.optimizer)
+
     def after_train_iter(self, runner: BaseRunner) -> None:
         if runner.loop.accumulating or (runner.iter + 1) % self.interval:
             return
-        if self.started:
-            self.average.update(self._share())
-            self.updates += 1
-        elif runner.iter + 1 >= self.begin_iter and runner.epoch + 1 >= self.begin_epoch:
-            self.average.restart()
-            self.started = True
-            self.updates = 1
+        if self._modes:  # Average the weights that a validation would use.
+            self._modes.eval(exact=True)
+        self._update(runner)
+        if self._modes:
+            self._modes.train()
 
     def before_val_epoch(self, runner: BaseRunner) -> None:
         if self.started:
@@ -144,6 +147,16 @@ class EMAHook(BaseHook):
             runner.checkpoint["ema_state_dict"] = {
                 key: value.detach() for key, value in self.average.state_dict().items()
             }
+
+    def _update(self, runner: BaseRunner) -> None:
+        """Update the average, or begin it."""
+        if self.started:
+            self.average.update(self._share())
+            self.updates += 1
+        elif runner.iter + 1 >= self.begin_iter and runner.epoch + 1 >= self.begin_epoch:
+            self.average.restart()
+            self.started = True
+            self.updates = 1
 
     def _share(self) -> float:
         """Return the share of the current weights in the next average."""

@@ -173,6 +173,28 @@ class FlatCosineAnnealingLrUpdaterHook(policies.ToMinLr, policies.FlatCosine, Lr
 
 @HOOKS.register()
 @dataclass
+class WSDLrUpdaterHook(policies.ToMinLr, policies.StableDecay, LrUpdaterHook):
+    """Warm up, keep the learning rate, and lower it in the last part of the run.
+
+    Args:
+        decay_ratio: Part of the run in which the rate falls, from 0 to 1.
+        decay_shape: `linear`, `cosine`, or `sqrt` for `1 - sqrt` of the way.
+
+    Example:
+        ```yaml
+        hooks:
+          - type: WSDLrUpdaterHook
+            warmup: linear
+            warmup_iters: 100
+            decay_ratio: 0.2
+            min_lr: 0.0
+            by_epoch: false
+        ```
+    """
+
+
+@HOOKS.register()
+@dataclass
 class CosineRestartLrUpdaterHook(policies.ToMinLr, policies.CosineRestart, LrUpdaterHook):
     """Decay the learning rate along half a cosine wave, several times with restarts.
 

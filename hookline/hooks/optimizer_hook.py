@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import torch
 
+from hookline.batches import stated_count
 from hookline.engine import HOOKS, BaseRunner, Priority, state
 from hookline.errors import ConfigError, parameter_error, require_at_least
 from hookline.hooks.bases.optimizing import OptimizingHook
@@ -18,9 +19,9 @@ from hookline.optim.weighing import (
     GroupWeights,
     Number,
     count_terms,
-    stated_count,
     sum_over_ranks,
 )
+from hookline.step import StepFunction
 
 
 @HOOKS.register()
@@ -109,6 +110,10 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         self._weights.normalize(self._params)
         self._begin(runner)
         super()._finish(runner)
+
+    def _can_retry(self, runner: BaseRunner) -> bool:
+        # Gradients of earlier batches in the group would be lost.
+        return self._weights.count == 1 and super()._can_retry(runner)
 
     def _begin(self, runner: BaseRunner) -> None:
         """Begin a new group of iterations."""
@@ -234,11 +239,12 @@ class GradientCumulativeFp16OptimizerHook(GradientCumulativeOptimizerHook, Fp16O
 class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
     """Run the training step of any model in mixed precision, with `torch.autocast`.
 
-    Backward, optimizer and evaluation run outside autocast. `float16` comes with loss scaling,
+    Backward, optimizer and metrics run outside autocast. `float16` comes with loss scaling,
     `bfloat16` needs none.
 
     Args:
         dtype: Data type of autocast.
+        evaluate: Run the model under autocast in validations and tests, too.
 
     Example:
         ```yaml
@@ -249,6 +255,7 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
 
     dtype: Literal["bfloat16", "float16"] = "bfloat16"
     loss_scale: float | str | dict[str, Any] = "dynamic"
+    evaluate: bool = True
 
     priority = Priority.LOWEST  # Innermost: no other hook runs under autocast.
 
@@ -257,6 +264,8 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
         self._scaler = LossScaler(device, self.loss_scale, enabled=self.dtype == "float16")
         self._autocast = torch.autocast(device, dtype=getattr(torch, self.dtype))
         self._inside = False
+        if self.evaluate:
+            runner.parallel.step_wrappers[self.name] = self._wrap_step
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         super().before_train_iter(runner)
@@ -276,3 +285,14 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
     def _evaluate(self, runner: BaseRunner) -> dict[str, Any]:
         with self._autocast:
             return super()._evaluate(runner)
+
+    def _wrap_step(self, step: StepFunction, method: str) -> StepFunction:
+        """Run the steps of evaluations under autocast."""
+        if method == "train_step":
+            return step
+
+        def evaluate(batch: Any) -> dict[str, Any]:
+            with self._autocast:
+                return step(batch)
+
+        return evaluate

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hookline.batches import stated_count
 from hookline.dist.gather import batch_share
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.optim.weighing import stated_count
 
 
 @HOOKS.register()

@@ -7,24 +7,29 @@ from typing import Any
 
 import torch
 
-from hookline.batches import count_targets
+from hookline.batches import count_targets, stated_count
 from hookline.dist import World
 
 
 class MeanLoss:
-    """The mean loss over all batches, weighted by samples. It stays on the device until the end."""
+    """The mean loss over all batches, weighted by the number of samples or tokens.
+
+    It stays on the device until the end.
+    """
 
     def __init__(self) -> None:
         self._total: Any = 0.0
-        self._samples = 0  # of batches that have a loss
+        self._samples: Any = 0  # of batches that have a loss
 
     def update(self, outputs: Mapping[str, Any]) -> None:
         """Add the loss of a batch, if there is one."""
         loss = outputs.get("loss")
         if loss is not None:
-            count = count_targets(outputs.get("targets"))
+            count = stated_count(outputs)
+            if count is None:
+                count = count_targets(outputs.get("targets"))
             self._total = self._total + loss * count
-            self._samples += count
+            self._samples = self._samples + count
 
     def compute(self, name: str, world: World) -> dict[str, Any]:
         """Return the mean over all ranks by its name, or nothing if there was no loss."""

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 class WeightAverage:
     """The running average of a model's parameters, which starts as a copy of them.
 
-    `update(weight)` moves the average towards the parameters. `swap_in()` puts it into the model by
-    exchanging memory instead of copying, and `swap_out()` restores the parameters.
+    The average of bfloat16 and float16 weights is kept in float32, in which small updates are not
+    lost. `update(weight)` moves the average towards the parameters. `swap_in()` puts it into the
+    model by exchanging memory instead of copying, and `swap_out()` restores the parameters.
 
     Args:
         model: The model.
@@ -28,9 +29,14 @@ class WeightAverage:
         self.live: list[Tensor] = list(model.parameters())
         if buffers:
             self.live += [buffer for buffer in model.buffers() if buffer.is_floating_point()]
-        self.average = [tensor.detach().to(device=device, copy=True) for tensor in self.live]
+        self.average = [
+            tensor.detach().to(device=device, dtype=_precise(tensor.dtype), copy=True)
+            for tensor in self.live
+        ]
         pairs = zip(self.live, self.average, strict=True)
-        self._on_other_device = any(live.device != average.device for live, average in pairs)
+        self._is_different = any(
+            live.device != average.device or live.dtype != average.dtype for live, average in pairs
+        )
         self._groups = _group_by_kind(self.live, self.average)
         self._raw: list[Tensor] | None = None
 
@@ -45,7 +51,7 @@ class WeightAverage:
         # Not as a decorator, which is slower: this runs in each iteration.
         with torch.no_grad():
             for live, average in self._groups:
-                if self._on_other_device:
+                if self._is_different:
                     live = _move_like(average, live)
                 torch._foreach_lerp_(average, live, weight)
 
@@ -128,7 +134,8 @@ def _group_by_kind(
 
 
 def _move_like(targets: list[Tensor], tensors: list[Tensor]) -> list[Tensor]:
-    return [tensor.to(target.device) for tensor, target in zip(tensors, targets, strict=True)]
+    pairs = zip(tensors, targets, strict=True)
+    return [tensor.to(target.device, target.dtype) for tensor, target in pairs]
 
 
 def _point_to(tensors: list[Tensor], contents: list[Tensor]) -> None:
@@ -138,7 +145,11 @@ def _point_to(tensors: list[Tensor], contents: list[Tensor]) -> None:
             with torch.no_grad():
                 tensor.copy_(content)
         else:
-            tensor.data = content.to(tensor.device)
+            tensor.data = content.to(tensor.device, tensor.dtype)
+
+
+def _precise(dtype: torch.dtype) -> torch.dtype:
+    return torch.float32 if dtype in (torch.bfloat16, torch.float16) else dtype
 
 
 def _is_sharded(tensor: Tensor) -> bool:

@@ -89,39 +89,6 @@ def fits(pattern: str, parameter: NamedParameter) -> bool:
     return f".{text}." in f".{parameter.name}." or _is_of_type(text, parameter.module)
 
 
-def fits_module(pattern: str, name: str, module: nn.Module) -> bool:
-    """Return whether a module fits a pattern by its class or its whole name."""
-    return type(module).__name__ == pattern or fnmatchcase(name, pattern)
-
-
-def select_modules(
-    patterns: Patterns, model: nn.Module, parameter: str, component: str
-) -> dict[str, nn.Module]:
-    """Return the modules that fit at least one pattern, by name; the model itself never does.
-
-    Args:
-        patterns: Class names or patterns on whole names, such as `Block` or `encoder.*`.
-        model: The model.
-        parameter: The parameter that holds the patterns, for errors.
-        component: Its owner, for errors.
-    """
-    chosen: dict[str, nn.Module] = {}
-    modules = {name: module for name, module in model.named_modules() if name}
-    for pattern in as_list(patterns):
-        fitting = [name for name, module in modules.items() if fits_module(pattern, name, module)]
-        if not fitting:
-            kinds = {type(module).__name__ for module in modules.values()}
-            raise ConfigError(
-                f"no module of the model fits {pattern!r}",
-                component=component,
-                parameter=parameter,
-                suggestion=suggest(pattern, [*modules, *kinds]),
-            )
-        for name in fitting:
-            chosen[name] = modules[name]
-    return chosen
-
-
 def list_names(parameters: Iterable[NamedParameter], limit: int = 5) -> str:
     """Return the names of parameters as text, the first ones of a long list."""
     names = [each.name for each in parameters]

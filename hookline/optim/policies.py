@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from hookline.errors import ConfigError, parameter_error, require_at_least
 from hookline.optim import schedules
-from hookline.optim.schedules import AnnealStrategy
+from hookline.optim.schedules import AnnealStrategy, DecayShape
 
 
 @dataclass
@@ -211,6 +211,29 @@ class FlatCosine(Annealing):
     def compute(self, initial: float, progress: int, end: int) -> float:
         target = self.target(initial)
         return schedules.flat_cosine(initial, target, progress, end, self.start_percent)
+
+
+@dataclass
+class StableDecay(Annealing):
+    """The initial value until the last part of the run, in which it moves to the target.
+
+    Args:
+        decay_ratio: Part of the run in which the value moves, from 0 to 1.
+        decay_shape: `linear`, `cosine`, or `sqrt` for `1 - sqrt` of the way.
+    """
+
+    decay_ratio: float = 0.2
+    decay_shape: DecayShape = "linear"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction(self, "decay_ratio")
+
+    def compute(self, initial: float, progress: int, end: int) -> float:
+        target = self.target(initial)
+        return schedules.stable_decay(
+            initial, target, progress, end, self.decay_ratio, self.decay_shape
+        )
 
 
 @dataclass

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from hookline.errors import ConfigError
+from hookline.optim.modes import OptimizerModes
 
 DIVERGENCE_FACTOR = 4.0  # The test ends when the mean loss exceeds the best one by this factor.
 MEAN_DECAY = 0.9  # decay of the running mean of the loss
@@ -79,6 +80,7 @@ def range_test(
     best = math.inf
     with unchanged(model, optimizer), _same_random_numbers():
         model.train()
+        OptimizerModes(optimizer).train()
         groups = optimizer.param_groups
         shares = [group["lr"] / groups[0]["lr"] for group in groups]
         for index, batch in zip(range(count), _endless(batches), strict=False):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 AnnealStrategy = Literal["cos", "linear"]
+DecayShape = Literal["linear", "cosine", "sqrt"]
 Warmup = Literal["constant", "linear", "exp"]
 
 
@@ -73,6 +74,26 @@ def flat_cosine(
     if progress < start or start >= end:
         return initial
     return cosine(initial, target, min((progress - start) / (end - start), 1.0))
+
+
+def stable_decay(
+    initial: float, target: float, progress: int, end: int, decay_ratio: float, shape: DecayShape
+) -> float:
+    """Stay at `initial`, then move to `target` in the last part of the run.
+
+    Args:
+        decay_ratio: The part of the run in which the value moves.
+        shape: The path: a straight line, half a cosine wave, or `1 - sqrt` of the way.
+    """
+    start = end - round(end * decay_ratio)
+    if progress < start or start >= end:
+        return initial
+    fraction = min((progress - start) / (end - start), 1.0)
+    if shape == "cosine":
+        return cosine(initial, target, fraction)
+    if shape == "sqrt":
+        fraction = math.sqrt(fraction)
+    return linear(initial, target, fraction)
 
 
 def locate_period(progress: int, periods: Sequence[int]) -> tuple[int, int]:

@@ -8,19 +8,10 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from hookline.batches import count_samples
+from hookline.batches import count_samples, stated_count
 from hookline.dist import World
 
-COUNTS = ("num_tokens", "num_samples")  # keys of a model's outputs, the first one decides
 Number = float | torch.Tensor
-
-
-def stated_count(outputs: Mapping[str, Any]) -> Any:
-    """Return the number of terms in the mean loss if the model's outputs state it, else None."""
-    for key in COUNTS:
-        if outputs.get(key) is not None:
-            return outputs[key]
-    return None
 
 
 def count_terms(outputs: Mapping[str, Any], batch: Any) -> float:

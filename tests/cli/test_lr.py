@@ -109,3 +109,12 @@ def test_a_loader_without_a_length_has_no_schedule() -> None:
 def test_an_unknown_policy_gets_a_suggestion(tmp_path: Path) -> None:
     config = write_config(tmp_path, "lr_config: {policy: cosine_anealing, min_lr: 0.0}\n")
     assert error_of("lr", config).suggestion.nearest == "CosineAnnealing"
+
+
+def test_every_scheduled_value_is_drawn(tmp_path: Path) -> None:
+    hooks = "  - {type: ValueUpdaterHook, value: weight_decay, policy: {type: linear, to: 0.0}}\n"
+    config = write_config(tmp_path, hooks)
+    overrides = ["optimizer.type=AdamW", "optimizer.weight_decay=0.5", "training.epochs=2"]
+    values = schedule_of(Runner.from_config(config, overrides))["weight_decay"][""]
+    assert values[0] == 0.5
+    assert values[-1] == 0.25

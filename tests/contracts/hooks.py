@@ -69,7 +69,9 @@ ACTIVE: dict[str, dict[str, Any]] = {
     "TextLoggerHook": {"interval": 3},
     "ThroughputHook": {"interval": 3},
     "TrackioHook": {"interval": 3},
+    "ValueUpdaterHook": {"by_epoch": False},
     "VisualizationHook": {"interval": 3},
+    "WSDLrUpdaterHook": {"by_epoch": False, "decay_ratio": 0.8},
     "WandbHook": {"interval": 3},
 }
 
@@ -93,6 +95,7 @@ ALTERS_TRAINING = {
     "LinearAnnealingLrUpdaterHook",
     "LinearAnnealingMomentumUpdaterHook",
     "ManualOptimizationHook",
+    "MicroBatchHook",
     "OneCycleLrUpdaterHook",
     "OneCycleMomentumUpdaterHook",
     "OptimizerHook",
@@ -104,6 +107,8 @@ ALTERS_TRAINING = {
     "StepLrUpdaterHook",
     "StepMomentumUpdaterHook",
     "StopAtHook",
+    "ValueUpdaterHook",
+    "WSDLrUpdaterHook",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 MINIMAL: dict[str, dict[str, Any]] = {
+    "ActivationCheckpointHook": {"modules": "Linear"},
     "CosineAnnealingLrUpdaterHook": {"min_lr": 0.001},
     "CosineAnnealingMomentumUpdaterHook": {"min_momentum": 0.5},
     "CosineRestartLrUpdaterHook": {
@@ -22,6 +23,8 @@ MINIMAL: dict[str, dict[str, Any]] = {
     "OneCycleLrUpdaterHook": {"max_lr": 0.1},
     "StepLrUpdaterHook": {"step": 1},
     "StepMomentumUpdaterHook": {"step": 1},
+    "WSDLrUpdaterHook": {"min_lr": 0.001},
+    "ValueUpdaterHook": {"value": "lr", "policy": {"type": "cosine", "to": 0.001}},
     "TimeLimitHook": {"limit": "1h"},
     "StopAtHook": {"iter": 100},
 }

@@ -157,6 +157,16 @@ def spoil_loss_once() -> LambdaHook:
     return LambdaHook(after_forward=spoil)
 
 
+def limit_memory() -> LambdaHook:
+    """Return a hook with which the model runs out of memory for more than four samples."""
+
+    def check(module: nn.Module, inputs: Any) -> None:
+        if len(inputs[0]) > 4:
+            raise torch.OutOfMemoryError
+
+    return LambdaHook(before_run=lambda model: model.register_forward_pre_hook(check))
+
+
 def run(
     folder: Path, name: str, *others: Any, without: bool = False, resume: str | None = None
 ) -> Trained:
@@ -182,6 +192,8 @@ def run(
         hooks.append(tested)
     if name == "RollbackHook":
         hooks.append(spoil_loss_once())
+    if name == "MicroBatchHook" and not without:
+        hooks.append(limit_memory())
     model = model_for(name)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
     scheduler = None

@@ -489,8 +489,11 @@ def test_fp16_without_a_decorated_method_is_reported(tmp_path, caplog):
     assert logged(caplog, "auto_fp16")
 
 
+@pytest.mark.parametrize("evaluate", [True, False])
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_amp_runs_the_step_of_any_model_in_half_precision_and_nothing_else(tmp_path, dtype):
+def test_amp_runs_the_step_of_any_model_in_half_precision_and_nothing_else(
+    tmp_path, dtype, evaluate
+):
     seen: dict[str, bool] = {}
 
     class Look(BaseHook):
@@ -504,6 +507,7 @@ def test_amp_runs_the_step_of_any_model_in_half_precision_and_nothing_else(tmp_p
 
         def after_val_iter(self, outputs):
             seen["val"] = outputs["predictions"].dtype is not torch.float32
+            seen["after_val"] = torch.is_autocast_enabled("cpu")
 
     class Typed(nn.Sequential):
         def forward(self, inputs):
@@ -518,14 +522,14 @@ def test_amp_runs_the_step_of_any_model_in_half_precision_and_nothing_else(tmp_p
     runner = make_runner(
         tmp_path,
         Look(),
-        AmpOptimizerHook(dtype=dtype),
+        AmpOptimizerHook(dtype=dtype, evaluate=evaluate),
         {"type": "EvalHook"},
         model=model,
         val_loader=batches(1),
     )
     runner.train()
     assert types == {getattr(torch, dtype)}
-    assert seen == {"before": False, "after": False, "val": False}
+    assert seen == {"before": False, "after": False, "val": evaluate, "after_val": False}
     assert all(p.dtype is torch.float32 for p in model.parameters())
     assert torch.allclose(weights(runner), weights(make_runner(tmp_path).train()), atol=5e-3)
 

@@ -122,3 +122,23 @@ def test_buffers_of_a_single_process_stay_unchanged():
     model = nn.BatchNorm1d(2)
     average_buffers(model)
     assert torch.equal(model.running_var, torch.ones(2))
+
+
+def test_the_average_of_bfloat16_weights_is_kept_in_float32():
+    model = nn.Linear(2, 2).bfloat16()
+    with torch.no_grad():
+        model.weight.fill_(1.0)
+    average = WeightAverage(model)
+    with torch.no_grad():
+        model.weight.fill_(2.0)
+    for _ in range(3):
+        average.update(0.001)  # too small a change of 1.0 for bfloat16
+    assert average.average[0].dtype == torch.float32
+    assert torch.allclose(average.average[0], torch.full((2, 2), 2.0 - 0.999**3))
+    average.swap_in()
+    assert model.weight.dtype == torch.bfloat16
+    average.swap_out()
+    assert torch.equal(model.weight, torch.full((2, 2), 2.0).bfloat16())
+    other = WeightAverage(nn.Linear(2, 2).bfloat16())
+    other.load_state_dict(average.state_dict())
+    assert torch.equal(other.average[0], average.average[0])

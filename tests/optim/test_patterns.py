@@ -6,7 +6,7 @@ import pytest
 from torch import nn
 
 from hookline.errors import ConfigError
-from hookline.optim.patterns import list_parameters, select, select_modules
+from hookline.optim.patterns import list_parameters, select
 
 
 class Blocks(nn.Module):
@@ -60,13 +60,3 @@ def test_a_pattern_that_fits_nothing_is_an_error_with_the_nearest_name(
 def test_an_empty_list_of_patterns_is_an_error() -> None:
     with pytest.raises(ConfigError):
         names([])
-
-
-def test_modules_are_chosen_by_class_or_whole_name() -> None:
-    assert list(select_modules(["LayerNorm", "he*"], Blocks(), "modules", "Hook")) == [
-        "blocks.0.0",
-        "head",
-    ]
-    with pytest.raises(ConfigError) as caught:
-        select_modules("LayerNorn", Blocks(), "modules", "Hook")
-    assert caught.value.suggestion.nearest == "LayerNorm"

@@ -7,9 +7,10 @@ from pathlib import Path
 import torch
 from torch import nn
 
+from hookline.batches import stated_count
 from hookline.dist import World
 from hookline.hooks import GradientCumulativeOptimizerHook
-from hookline.optim.weighing import GroupWeights, count_terms, rank_weight, stated_count
+from hookline.optim.weighing import GroupWeights, count_terms, rank_weight
 from tests.dist.optim_jobs import TokenModel, token_batches
 from tests.helpers import make_runner
 

@@ -54,12 +54,28 @@ class OptimizingHook(BaseHook):
         if self.detect_anomalous_params:
             names = outside_graph(loss, runner.model.named_parameters())
             self._report(runner, "outside the graph of the loss", names)
+        is_weighted = isinstance(weight, torch.Tensor) or weight != 1.0
         try:
-            is_weighted = isinstance(weight, torch.Tensor) or weight != 1.0
             self._backward(loss * weight if is_weighted else loss)
+            return
+        except torch.OutOfMemoryError:
+            if not self._can_retry(runner):
+                raise
         except Exception as error:
             _explain(error, loss, runner.model)
             raise
+        self._optimizer.zero_grad(set_to_none=True)
+        del loss  # with the graph of the failed attempt
+        runner.outputs = {}
+        runner.outputs = runner.get_service("micro_batches").run_again(runner.batch)
+        for call in runner.sites.after_forward:
+            call(runner)
+        loss = runner.outputs["loss"]
+        self._backward(loss * weight if is_weighted else loss)
+
+    def _can_retry(self, runner: BaseRunner) -> bool:
+        """Return whether a backward pass that ran out of memory can be repeated in parts."""
+        return runner.world.size == 1 and runner.get_service("micro_batches") is not None
 
     def _backward(self, loss: torch.Tensor) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
@@ -131,7 +147,8 @@ class OptimizingHook(BaseHook):
         """Run the model on the batch again."""
         wrapper = runner.parallel.wrapper
         step = make_step(runner.model, "train_step", runner.loss_fn, runner.optimizer, wrapper)
-        return step(runner.batch)
+        outputs: dict[str, Any] = runner.parallel.wrap_step(step, "train_step")(runner.batch)
+        return outputs
 
     def _report(self, runner: BaseRunner, condition: str, names: list[str]) -> None:
         message = f"parameters {condition}: {', '.join(names)}"

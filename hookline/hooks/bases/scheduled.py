@@ -62,28 +62,36 @@ class ScheduleHook(Policy, BaseHook):
         """Return the value during the warm-up."""
         return value * factor
 
+    def select_groups(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Group]:
+        """Return the parameter groups that are scheduled: all, unless a subclass chooses."""
+        return param_groups(optimizers)
+
     def initial_values(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[float]:
-        """Return the initial value of each parameter group of all optimizers."""
-        groups = param_groups(optimizers)
+        """Return the initial value of each scheduled parameter group."""
+        groups = self.select_groups(optimizers)
         return [group.get(self.initial_key, self.current_value(group)) for group in groups]
 
     def before_run(self, runner: BaseRunner) -> None:
+        optimizers = by_name(runner.optimizer)
+        own = {id(group) for group in self.select_groups(optimizers)}
         for hook in runner.hooks:
             if hook is self or not isinstance(hook, ScheduleHook):
                 continue
-            if hook.hyperparameter == self.hyperparameter:
+            if hook.hyperparameter != self.hyperparameter:
+                continue
+            if own.intersection(id(group) for group in hook.select_groups(optimizers)):
                 raise self.conflict_with(hook.name)
         # Read the initial values now: a checkpoint that is loaded later overwrites them.
-        self._initial_values = self.initial_values(by_name(runner.optimizer))
+        self._initial_values = self.initial_values(optimizers)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         """Restore the configured initial values, so that an edited config takes effect."""
-        groups = param_groups(runner.optimizer)
+        groups = self.select_groups(by_name(runner.optimizer))
         for group, initial in zip(groups, self._initial_values, strict=True):
             group[self.initial_key] = initial
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._optimizers = list(by_name(runner.optimizer).values())
+        self._optimizers = by_name(runner.optimizer)
         self.after_load_checkpoint(runner)
         self._end = self._schedule_length(runner)
         self._warmup_end = 0
@@ -99,19 +107,20 @@ class ScheduleHook(Policy, BaseHook):
 
     def update(self, runner: BaseRunner) -> None:
         """Set the values for the next iteration."""
+        # Read the groups each time: a hook may add one, and loading a state replaces them all.
+        for group in self.select_groups(self._optimizers):
+            if self.initial_key not in group:
+                group[self.initial_key] = self.current_value(group)
+            self.apply(group, self.value_at(runner, group[self.initial_key]))
+
+    def value_at(self, runner: BaseRunner, initial: float) -> float:
+        """Return the value for the next iteration, warm-up included."""
         progress = runner.epoch if self.by_epoch else runner.iter
-        factor = None
-        if self.warmup is not None and runner.iter < self._warmup_end:
-            factor = warmup_factor(self.warmup, runner.iter, self._warmup_end, self.warmup_ratio)
-        for optimizer in self._optimizers:
-            # Read the groups each time: a hook may add one, and loading a state replaces them all.
-            for group in optimizer.param_groups:
-                if self.initial_key not in group:
-                    group[self.initial_key] = self.current_value(group)
-                value = self.compute(group[self.initial_key], progress, self._end)
-                if factor is not None:
-                    value = self.apply_warmup(value, factor)
-                self.apply(group, value)
+        value = self.compute(initial, progress, self._end)
+        if self.warmup is None or runner.iter >= self._warmup_end:
+            return value
+        factor = warmup_factor(self.warmup, runner.iter, self._warmup_end, self.warmup_ratio)
+        return self.apply_warmup(value, factor)
 
     def conflict_with(self, other: str) -> ConfigError:
         """Return the error for a second owner of the hyperparameter."""

@@ -54,6 +54,19 @@ class WithUnusedLayer(nn.Sequential):
         return predictions
 
 
+def evaluation_precision(config: Config, folder: Path) -> set[str]:
+    """Return the types of the predictions in validations."""
+    types: set[str] = set()
+    note = LambdaHook(after_val_iter=lambda outputs: types.add(str(outputs["predictions"].dtype)))
+    train(folder, config, EvalHook(), note)
+    return types
+
+
+def recomputed_modules(config: Config, folder: Path) -> list[str]:
+    """Return the classes of the modules of the model after training."""
+    return [type(module).__name__ for module in train(folder, config).model.children()]
+
+
 def reported_parameters(config: Config, folder: Path) -> list[str]:
     """Return the errors that are logged about a model with an unused layer."""
     with messages_of("iteration", logging.ERROR) as messages:
@@ -147,8 +160,10 @@ ROWS: dict[str, list[Row]] = {
         *CUMULATIVE,
         *rows(saved_scale, {"dtype": "float16"}, loss_scale=("dynamic", 64.0)),
         *rows(precision, dtype=("bfloat16", "float16")),
+        *rows(evaluation_precision, evaluate=(True, False)),
     ],
     "SAMHook": [*STEP, *rows(final_weights, rho=(0.05, 0.5))],
+    "ActivationCheckpointHook": rows(recomputed_modules, modules=("Linear", "ReLU")),
     "FreezeHook": [
         *rows(final_weights, params=("0", "2")),
         *rows(final_weights, {"params": "0"}, begin=(0, 1), end=(None, 1)),

@@ -80,6 +80,8 @@ CYCLE = {
     "by_epoch": (False, True),
 }
 
+DOWN = {"type": "cosine", "to": 0.01}
+
 ROWS: dict[str, list[Row]] = {
     "FixedLrUpdaterHook": scheduled(rates_put_back),
     "StepLrUpdaterHook": [
@@ -100,6 +102,17 @@ ROWS: dict[str, list[Row]] = {
     "FlatCosineAnnealingLrUpdaterHook": [
         *towards_minimum(rates_used, "min_lr", {"start_percent": 0.25}),
         *rows(rates_used, {"min_lr": 0.01}, start_percent=(0.75, 0.25)),
+    ],
+    "WSDLrUpdaterHook": [
+        *towards_minimum(rates_used, "min_lr", {"decay_ratio": 0.75}),
+        *rows(rates_used, {"min_lr": 0.01}, decay_ratio=(0.5, 1.0)),
+        *rows(rates_used, {"min_lr": 0.01, "decay_ratio": 1.0}, decay_shape=("linear", "cosine")),
+    ],
+    "ValueUpdaterHook": [
+        *scheduled(rates_used, {"value": "lr", "policy": DOWN}),
+        *rows(momenta_used, {"policy": DOWN}, value=("lr", "momentum")),
+        *rows(rates_used, {"value": "lr"}, policy=("fixed", DOWN)),
+        *rows(rates_used, {"value": "lr", "policy": DOWN}, groups=(None, [])),
     ],
     "CosineRestartLrUpdaterHook": [
         *scheduled(

@@ -35,6 +35,8 @@ for _family in FAMILIES:
 UNOBSERVED = {
     ("ClearMLHook", "offline"): "false contacts the ClearML server",
     ("MemoryProfilerHook", "log_gpu"): "measures the memory of a CUDA device",
+    ("MemorySnapshotHook", "interval"): "records the memory of a CUDA device",
+    ("MemorySnapshotHook", "max_entries"): "records the memory of a CUDA device",
     ("SwanLabHook", "offline"): "false contacts the SwanLab server",
     ("TrackioHook", "space_id"): "sends the run to a Hugging Face Space",
 }

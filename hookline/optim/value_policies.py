@@ -1,0 +1,182 @@
+"""Policies for any value, by name, and values of parameter groups by path."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from hookline.errors import ConfigError, Suggestion, suggest
+from hookline.optim import policies
+from hookline.optim.groups import Group
+from hookline.registry import Registry
+
+POLICIES: Registry[policies.Policy] = Registry("policy", policies.Policy)
+INDEXED = re.compile(r"(\w+)\[(\d+)\]")  # betas[0]
+
+
+@dataclass
+class ToValue(policies.Annealing):
+    """The target of any value: `to`, or `to_ratio` of the initial one."""
+
+    to: float | None = None
+    to_ratio: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        policies.check_target(self, "to", "to_ratio")
+
+    def target(self, initial: float) -> float:
+        return policies.resolve_target(initial, self.to, self.to_ratio)
+
+
+@POLICIES.register("cosine")
+@dataclass
+class CosineToValue(ToValue, policies.Cosine):
+    """Half a cosine wave to a value."""
+
+
+@POLICIES.register("linear")
+@dataclass
+class LinearToValue(ToValue, policies.Linear):
+    """A straight line to a value."""
+
+
+@POLICIES.register("flat_cosine")
+@dataclass
+class FlatCosineToValue(ToValue, policies.FlatCosine):
+    """The initial value for the first part of the run, then half a cosine wave to a value."""
+
+
+@POLICIES.register("wsd")
+@dataclass
+class StableDecayToValue(ToValue, policies.StableDecay):
+    """The initial value until the last part of the run, in which it moves to a value."""
+
+
+@POLICIES.register("cosine_restart")
+@dataclass
+class CosineRestartToValue(ToValue, policies.CosineRestart):
+    """One cosine wave to a value in each period."""
+
+
+for _name, _policy in {
+    "fixed": policies.Fixed,
+    "step": policies.Step,
+    "exp": policies.Exp,
+    "inv": policies.Inv,
+    "cyclic": policies.Cyclic,
+}.items():
+    POLICIES.register(_name)(_policy)
+
+
+def read_value(group: Group, path: str) -> float | None:
+    """Return a number of a group, such as `weight_decay` or `betas[0]`; None if it has none."""
+    indexed = INDEXED.fullmatch(path)
+    if indexed is None:
+        value = group.get(path)
+    else:
+        values = group.get(indexed[1])
+        index = int(indexed[2])
+        is_long_enough = isinstance(values, (list, tuple)) and index < len(values)
+        value = values[index] if is_long_enough else None
+    if isinstance(value, bool) or not isinstance(value, (int, float, torch.Tensor)):
+        return None
+    return float(value)
+
+
+def write_value(group: Group, path: str, value: float) -> None:
+    """Set a number of a parameter group, such as `weight_decay` or `betas[0]`."""
+    indexed = INDEXED.fullmatch(path)
+    if indexed is None:
+        group[path] = value
+        return
+    values = list(group[indexed[1]])
+    values[int(indexed[2])] = value
+    group[indexed[1]] = tuple(values)
+
+
+def numeric_values(group: Group) -> list[str]:
+    """Return the paths of all numbers of a parameter group, apart from initial values."""
+    found = []
+    for key, value in group.items():
+        if key == "params" or key.startswith("initial_"):
+            continue
+        if isinstance(value, (list, tuple)):
+            found += [f"{key}[{index}]" for index in range(len(value))]
+        elif read_value(group, key) is not None:
+            found.append(key)
+    return found
+
+
+def choose_groups(
+    optimizers: Mapping[str, torch.optim.Optimizer], names: Iterable[str] | None, owner: str
+) -> list[Group]:
+    """Return the groups with these names: of an optimizer, of a group, or `optimizer/group`.
+
+    Raises:
+        ConfigError: If no group has one of the names.
+    """
+    labeled: list[tuple[set[str], Group]] = []
+    for name, optimizer in optimizers.items():
+        for index, group in enumerate(optimizer.param_groups):
+            label = str(group.get("name", index))
+            labeled.append(({name, label, f"{name}/{label}"}, group))
+    if names is None:
+        return [group for _, group in labeled]
+    wanted = set(names)
+    known = set().union(*(labels for labels, _ in labeled)) - {""}
+    for name in wanted - known:
+        raise ConfigError(
+            f"there is no optimizer or parameter group {name!r}",
+            component=owner,
+            parameter="groups",
+            value=name,
+            suggestion=suggest(name, known),
+        )
+    return [group for labels, group in labeled if labels & wanted]
+
+
+def check_value(groups: Iterable[Group], path: str, owner: str) -> None:
+    """Raise ConfigError unless all groups have a value."""
+    for group in groups:
+        if read_value(group, path) is None:
+            known = numeric_values(group)
+            name = f" {group['name']!r}" if "name" in group else ""
+            suggestion = suggest(path, known)
+            if suggestion.nearest is None:
+                suggestion = Suggestion(known=tuple(known))
+            raise ConfigError(
+                f"the parameter group{name} of this run has no value {path!r}",
+                component=owner,
+                parameter="value",
+                value=path,
+                suggestion=suggestion,
+            )
+
+
+def find_attribute(run: Any, path: str, owner: str) -> tuple[Any, str]:
+    """Return the object and the name of an attribute that holds a number, such as `loss_fn.alpha`.
+
+    Raises:
+        ConfigError: If there is no such attribute, or it is not a number.
+    """
+    *parts, name = path.split(".")
+    target = run
+    for part in parts:
+        target = getattr(target, part, None)
+    value = getattr(target, name, None)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        attributes = getattr(target, "__dict__", {})
+        known = [key for key, each in attributes.items() if isinstance(each, (int, float))]
+        raise ConfigError(
+            f"{path!r} is not a number",
+            component=owner,
+            parameter="value",
+            value=path,
+            suggestion=suggest(name, [key for key in known if not key.startswith("_")]),
+        )
+    return target, name
