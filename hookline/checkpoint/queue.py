@@ -8,7 +8,7 @@ from typing import Any
 
 from hookline.checkpoint.manifest import Entry, find
 from hookline.checkpoint.names import safe_name
-from hookline.checkpoint.saver import Saver
+from hookline.checkpoint.saver import CleanUp, Saver
 from hookline.checkpoint.store import CheckpointStore
 from hookline.dist import World
 
@@ -26,6 +26,7 @@ class CheckpointQueue:
         excluded: Keys that are left out of the files.
         names: Names of the next file. The first one is written, the others are links to it.
         surplus: Files to remove once the next one is written.
+        afterwards: Functions to call after that, in the thread that writes.
         initially_frozen: The names of the parameters that the user has frozen.
     """
 
@@ -35,6 +36,7 @@ class CheckpointQueue:
         self.excluded: frozenset[str] = frozenset()
         self.names: list[str] = []
         self.surplus: list[str] = []
+        self.afterwards: list[Callable[[], object]] = []
         self.initially_frozen: list[str] = []
         self._world = world
         self._saver: Saver | None = None
@@ -59,6 +61,7 @@ class CheckpointQueue:
         self.excluded = frozenset(excluded)
         self.names = []
         self.surplus = []
+        self.afterwards = []
         self.is_open = True
         if self._world.is_main:
             self.store.prepare()
@@ -97,13 +100,15 @@ class CheckpointQueue:
         """
         assert self._saver is not None
         names, self.names = self.names, []
-        surplus, self.surplus = self.surplus, []
+        clean_up = CleanUp(self.surplus, self.afterwards)
+        self.surplus = []
+        self.afterwards = []
         content = {key: value for key, value in checkpoint.items() if key not in self.excluded}
         if shard_group is not None:
             world = self._world
-            self._saver.save_shards(content, names, world, shard_group, surplus=surplus, **about)
+            self._saver.save_shards(content, names, world, shard_group, clean_up, **about)
         elif self._world.is_main:
-            self._saver.save(content, names, surplus=surplus, **about)
+            self._saver.save(content, names, clean_up, **about)
 
     def find_newest(self) -> Entry | None:
         """Return the newest intact checkpoint; rank 0 chooses for all. None if there is none."""

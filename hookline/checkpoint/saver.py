@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.formats import is_finite
@@ -13,6 +13,16 @@ from hookline.checkpoint.snapshot import Snapshot
 from hookline.checkpoint.store import CheckpointStore
 from hookline.checkpoint.writer import BackgroundWriter
 from hookline.dist import World
+
+
+class CleanUp(NamedTuple):
+    """The work after a checkpoint was written: files to remove, then functions to call."""
+
+    surplus: Sequence[str] = ()
+    afterwards: Sequence[Callable[[], object]] = ()
+
+
+NOTHING = CleanUp()
 
 
 class Saver:
@@ -40,20 +50,19 @@ class Saver:
         self,
         checkpoint: Mapping[str, Any],
         names: Sequence[str],
-        *,
-        surplus: Sequence[str] = (),
+        clean_up: CleanUp = NOTHING,
         **about: Any,
     ) -> None:
-        """Store a checkpoint under its names, then remove the surplus files.
+        """Store a checkpoint under its names, then clean up.
 
         In the background, this waits for the previous save and returns when the copy is made.
         """
         if not self._background:
-            self._write(checkpoint, names, surplus, about)
+            self._write(checkpoint, names, clean_up, about)
             return
         self._writer.wait()
         copy = self._snapshot.take(checkpoint)
-        self._writer.submit(lambda: self._in_background(copy, names, surplus, about))
+        self._writer.submit(lambda: self._in_background(copy, names, clean_up, about))
 
     def save_shards(
         self,
@@ -61,8 +70,7 @@ class Saver:
         names: Sequence[str],
         world: World,
         group: Any,
-        *,
-        surplus: Sequence[str] = (),
+        clean_up: CleanUp = NOTHING,
         **about: Any,
     ) -> None:
         """Store a checkpoint of which each rank holds a part; all ranks call this.
@@ -72,7 +80,7 @@ class Saver:
             names: The names of the checkpoint.
             world: All ranks; rank 0 writes the file, each rank its parts.
             group: The process group of the background writes.
-            surplus: Files to remove afterwards.
+            clean_up: The work after the write.
             about: Fields of the entry in the manifest.
         """
         from hookline.checkpoint.shard_files import start_writing  # half a second of imports
@@ -85,7 +93,7 @@ class Saver:
         written = start_writing(shards, self._store.directory / directory, group)
         copy = self._snapshot.take({**plain, "shards": directory}) if world.is_main else None
         self._writer.submit(
-            lambda: self._commit_shards(written, copy, names, directory, surplus, about)
+            lambda: self._commit_shards(written, copy, names, directory, clean_up, about)
         )
         if not self._background:
             self._writer.wait()
@@ -115,11 +123,11 @@ class Saver:
         self,
         copy: Mapping[str, Any],
         names: Sequence[str],
-        surplus: Sequence[str],
+        clean_up: CleanUp,
         about: dict[str, Any],
     ) -> None:
         try:
-            self._write(copy, names, surplus, about)
+            self._write(copy, names, clean_up, about)
         except BaseException:
             self._report_failure(self._writer.wait)
             raise
@@ -130,14 +138,14 @@ class Saver:
         copy: Mapping[str, Any] | None,
         names: Sequence[str],
         directory: str,
-        surplus: Sequence[str],
+        clean_up: CleanUp,
         about: dict[str, Any],
     ) -> None:
         try:
             written.result()
             if copy is not None:
                 about["parts"] = self._store.describe_shards(directory)
-                self._write(copy, names, surplus, about)
+                self._write(copy, names, clean_up, about)
         except BaseException:
             if copy is not None:
                 self._store.abandon_shards(directory)
@@ -148,9 +156,11 @@ class Saver:
         self,
         checkpoint: Mapping[str, Any],
         names: Sequence[str],
-        surplus: Sequence[str],
+        clean_up: CleanUp,
         about: dict[str, Any],
     ) -> None:
         self._store.save(checkpoint, names[0], links=names[1:], **about)
-        if surplus:
-            self._store.remove(*surplus)
+        if clean_up.surplus:
+            self._store.remove(*clean_up.surplus)
+        for function in clean_up.afterwards:
+            function()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +10,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hookline.checkpoint import INEXACT, check_name, is_reserved_name, publish, with_shards
+from hookline.checkpoint.best_files import (
+    BestFile,
+    BestFiles,
+    admit,
+    drop_worst,
+    name_best,
+    write_list,
+)
 from hookline.checkpoint.names import is_number_template
 from hookline.checkpoint.retention import retain
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
 from hookline.engine.run_state import capture
-from hookline.errors import parameter_error
-from hookline.metrics.best import DEFAULT_METRIC, TrackedMetric
+from hookline.errors import parameter_error, require_at_least
+from hookline.metrics.best import DEFAULT_METRIC, TrackedMetric, TrackedResult
 from hookline.metrics.direction import DEFAULT_RULE, given_rule
 from hookline.optim.averaging import average_buffers
 from hookline.secrets import MASK, mask_text
@@ -54,6 +63,10 @@ class CheckpointHook(BaseHook):
         published_keys: Parts of a checkpoint, such as `state_dict`. At the end of training, the
             last and the best checkpoints are also written with these parts only.
         sync_buffer: Average the buffers of the model over all ranks before a save.
+        keep_best: Number of best checkpoints to keep for each metric. More than one are kept under
+            names with their score, such as `best_accuracy_0.9812_iter_350.pth`, and `best.json`
+            lists them. `best_<metric>.pth` is always the best one.
+        keep_every_n_epochs: Never remove the checkpoints of every n-th epoch.
         every: Also save `last.pth` by the clock, such as `"15min"`.
         save_on_exception: Write `exception.pth` after an exception. It is for inspection: a run
             does not resume from it.
@@ -61,7 +74,8 @@ class CheckpointHook(BaseHook):
         async_save: Write in a background thread. Otherwise training waits for the disk.
 
     Attributes:
-        kept: Names of the numbered files, oldest first.
+        kept: Names of the numbered files that `max_keep_ckpts` counts, oldest first.
+        best_files: The best checkpoints of each metric, if `keep_best` is more than one.
 
     Example:
         ```yaml
@@ -86,11 +100,14 @@ class CheckpointHook(BaseHook):
     less_keys: list[str] | None = None
     published_keys: str | list[str] | None = None
     sync_buffer: bool = False
+    keep_best: int = 1
+    keep_every_n_epochs: int | None = None
     every: str | float | None = None
     save_on_exception: bool = False
     save_param_scheduler: bool | None = None
     async_save: bool = True
     kept: list[str] = state([])
+    best_files: dict[str, BestFiles] = state({})
 
     priority = Priority.BELOW_NORMAL
     ranks = "collective"
@@ -98,6 +115,11 @@ class CheckpointHook(BaseHook):
     def __post_init__(self) -> None:
         if self.interval < 1 and self.interval != -1:
             raise parameter_error(self, "interval", "must be at least 1, or -1 for never")
+        require_at_least(self, 1, "keep_best")
+        if self.keep_every_n_epochs is not None:
+            require_at_least(self, 1, "keep_every_n_epochs")
+            if not self.by_epoch:
+                raise parameter_error(self, "keep_every_n_epochs", "needs by_epoch=True")
         if not self.by_epoch and self.filename_tmpl == EPOCH_TEMPLATE:
             self.filename_tmpl = ITERATION_TEMPLATE
         self.filename_tmpl = mask_text(self.filename_tmpl).replace(MASK, "_")
@@ -109,7 +131,7 @@ class CheckpointHook(BaseHook):
         self._seconds = None if self.every is None else parse_duration(self.every)
         self._saved_at = 0.0
         self._number: int | None = None  # epoch or iteration in the name of the requested file
-        self._surplus: list[str] = []  # files beyond `max_keep_ckpts` in a loaded state
+        self._surplus: list[str] = []  # files to remove after a state was loaded
         if not self.by_epoch:
             self.disable_sites("after_train_epoch")
         elif self.every is None:
@@ -142,7 +164,7 @@ class CheckpointHook(BaseHook):
             return
         if runner.loop.resuming:
             # The earlier process may have been killed before it removed them.
-            runner.checkpointer.store.remove(*self._surplus)
+            runner.checkpointer.store.remove(*self._take_surplus())
         elif runner.iter == 0:
             self._warn_about_checkpoints(runner)
             runner.checkpointer.store.begin_new_run()
@@ -162,24 +184,35 @@ class CheckpointHook(BaseHook):
     def after_val(self, runner: BaseRunner) -> None:
         is_named = not isinstance(self.save_best, bool)
         if (is_named or runner.best.should_save) and runner.checkpointer.is_open:
-            for metric in runner.best.improved(self.name):
-                runner.request_save(f"best_{metric}")
+            for result in runner.best.results(self.name):
+                if result.is_best:
+                    runner.request_save(f"best_{result.metric}")
+                if self.keep_best > 1:
+                    self._rank(runner, result)
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         if self.sync_buffer:
             average_buffers(runner.model)
-        if self._number is None:
-            return
-        # The save may have waited for the optimizer step: name it after the iteration it holds.
-        number = self._number if self.by_epoch else runner.iter
-        self._number = None
+        if self._number is not None:
+            # The save may have waited for the optimizer step: use the iteration that it holds.
+            self._add_number(runner, self._number if self.by_epoch else runner.iter)
+            self._number = None
+        # The checkpoint still lists the surplus, so that a run resumed from it can remove the rest.
+        runner.checkpointer.surplus += self._drop_surplus() + self._take_surplus()
+        if self.best_files:
+            directory = runner.checkpointer.store.directory
+            write = functools.partial(write_list, directory, self.best_files)
+            runner.checkpointer.afterwards.append(write)
+
+    def _add_number(self, runner: BaseRunner, number: int) -> None:
+        """Write the checkpoint of this seam under its number, too."""
         name = self.filename_tmpl.format(number)
-        self.kept.append(name)
+        if not self._is_permanent(number):
+            self.kept.append(name)
         runner.checkpointer.names.insert(0, name)
         assert runner.checkpoint is not None
         # The state was captured before this file was added to `kept`.
         runner.checkpoint["hooks"][self.name] = self.state_dict()
-        runner.checkpointer.surplus += self._drop_surplus()
 
     def after_save_checkpoint(self, runner: BaseRunner) -> None:
         self._saved_at = time.monotonic()
@@ -207,9 +240,10 @@ class CheckpointHook(BaseHook):
         runner.checkpointer.close(wait=not isinstance(runner.exception, Interrupted))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the list of kept files."""
+        """Restore the lists of kept files."""
+        discarded = self._best_names()  # by a rollback
         super().load_state_dict(state)
-        self._surplus = self._drop_surplus()
+        self._surplus = [*discarded, *self._drop_surplus()]
 
     def _request(self, runner: BaseRunner, number: int | None, is_last: bool) -> None:
         """Request a numbered file, unless `number` is None, and `last.pth`."""
@@ -219,9 +253,37 @@ class CheckpointHook(BaseHook):
         if self.save_last and (number is not None or is_last):
             runner.request_save(collective=True)
 
+    def _is_permanent(self, epoch: int) -> bool:
+        return self.keep_every_n_epochs is not None and epoch % self.keep_every_n_epochs == 0
+
+    def _rank(self, runner: BaseRunner, result: TrackedResult) -> None:
+        """Request a file for a result that is among the best."""
+        value = float(result.value)
+        file = name_best(result.metric, value, runner.iter)
+        new = BestFile(file=file, value=value, epoch=runner.epoch + 1, iter=runner.iter)
+        empty = BestFiles(rule=result.direction, checkpoints=[])
+        best = self.best_files.get(result.metric, empty)
+        admitted = admit(best, new, self.keep_best)
+        if admitted is not None:
+            self.best_files = {**self.best_files, result.metric: admitted}
+            runner.request_save(file)
+
+    def _best_names(self) -> list[str]:
+        return [each["file"] for best in self.best_files.values() for each in best["checkpoints"]]
+
+    def _take_surplus(self) -> list[str]:
+        """Return the files to remove after a state was loaded, once."""
+        surplus, self._surplus = self._surplus, []
+        return [name for name in surplus if name not in (*self.kept, *self._best_names())]
+
     def _drop_surplus(self) -> list[str]:
-        """Remove the oldest names beyond `max_keep_ckpts` from `kept` and return them."""
+        """Remove the names beyond `max_keep_ckpts` and `keep_best` and return them."""
         self.kept, surplus = retain(self.kept, self.max_keep_ckpts)
+        kept = {}
+        for metric, best in self.best_files.items():
+            kept[metric], dropped = drop_worst(best, self.keep_best)
+            surplus += dropped
+        self.best_files = kept
         return surplus
 
     def _track_best(self, runner: BaseRunner) -> None:

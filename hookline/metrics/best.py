@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hookline.errors import ConfigError, Suggestion, suggest
@@ -13,6 +13,16 @@ from hookline.metrics.direction import Direction, infer_direction
 from hookline.metrics.results import choose_metric
 
 DEFAULT_METRIC = "accuracy"
+
+
+@dataclass(frozen=True)
+class TrackedResult:
+    """The result of a tracked metric in the last validation."""
+
+    metric: str
+    value: float
+    direction: Direction
+    is_best: bool  # so far
 
 
 @dataclass
@@ -34,7 +44,7 @@ class TrackedMetric:
     direction: Direction | None = None
     greater_keys: Collection[str] = ()
     less_keys: Collection[str] = ()
-    improved: list[str] = field(default_factory=list)
+    result: TrackedResult | None = None
 
     def given_direction(self, metric: str) -> Direction | None:
         """Return the direction that the user gave, as a rule or by keys."""
@@ -99,25 +109,29 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         """Whether the best weights should be saved: at least one hook of each kind wants it."""
         return all(any(votes) for votes in self._votes.values())
 
+    def results(self, hook: str) -> list[TrackedResult]:
+        """Return the results of a hook's metrics in the last validation."""
+        found = [each.result for each in self._tracked if each.hook == hook]
+        return [result for result in found if result is not None]
+
     def improved(self, hook: str) -> list[str]:
         """Return the metrics of a hook that the last validation improved."""
-        return [name for each in self._tracked if each.hook == hook for name in each.improved]
+        return [result.metric for result in self.results(hook) if result.is_best]
 
     def update(self, metrics: Mapping[str, float], epoch: int, iteration: int) -> None:
         """Compare the results of a validation with the best ones so far."""
         has_improved: dict[tuple[str, Direction], bool] = {}
         for tracked in self._tracked:
-            tracked.improved = []
+            tracked.result = None
             metric = choose_metric(self._wanted(tracked), metrics, DEFAULT_METRIC)
             if metric is None:
                 continue
             direction = self._direction(tracked, metric)
+            value = metrics[metric]
             key = (metric, direction)
             if key not in has_improved:
-                value = metrics[metric]
                 has_improved[key] = self._update_record(metric, direction, value, epoch, iteration)
-            if has_improved[key]:
-                tracked.improved.append(metric)
+            tracked.result = TrackedResult(metric, value, direction, has_improved[key])
 
     def check(self, expected: Collection[str] | None, others_possible: bool) -> None:
         """Raise ConfigError if a tracked or required metric will not be measured.

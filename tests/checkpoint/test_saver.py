@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from hookline.checkpoint import CheckpointError, CheckpointStore, FileSystem, Saver, diff
+from hookline.checkpoint.saver import CleanUp
 from hookline.dist import World
 from tests.checkpoint.helpers import content, opened
 from tests.waiting import LIMIT_S
@@ -88,7 +89,7 @@ def test_surplus_checkpoints_are_removed_after_the_new_one_is_saved(tmp_path: Pa
     saver, _ = make_saver(store)
     for step, name in enumerate(["a.pth", "b.pth"]):
         saver.save(content(step), [name], step=step, epoch=0)
-    saver.save(content(2), ["c.pth"], surplus=["a.pth"], step=2, epoch=0)
+    saver.save(content(2), ["c.pth"], CleanUp(["a.pth"]), step=2, epoch=0)
     saver.wait()
     assert [entry.name for entry in store.entries()] == ["b.pth", "c.pth"]
 

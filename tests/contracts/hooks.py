@@ -27,7 +27,7 @@ ACTIVE: dict[str, dict[str, Any]] = {
     "AttentionMapHook": {"frequency": 3},
     "CAMHook": {"interval": 3},
     "CheckInvalidLossHook": {"interval": 3},
-    "CheckpointHook": {"by_epoch": False, "interval": 3, "max_keep_ckpts": 2},
+    "CheckpointHook": {"by_epoch": False, "interval": 3, "max_keep_ckpts": 2, "keep_best": 2},
     "ClearMLHook": OFFLINE,
     "DVCLiveHook": {"interval": 3},
     "DetVisualizationHook": {"interval": 3},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 
@@ -177,6 +178,60 @@ def test_a_rule_against_the_usual_direction_is_obeyed_with_a_warning(tmp_path, c
     assert epoch_of(tmp_path / "best_error.pth") == 1
 
 
+def best_names(folder, metric="accuracy") -> list[str]:
+    """Return the files that best.json lists, the best one first."""
+    listed = json.loads((folder / "best.json").read_text())["metrics"][metric]["checkpoints"]
+    return [each["file"] for each in listed]
+
+
+def test_the_k_best_are_kept_under_names_with_their_score(tmp_path):
+    scores = {"accuracy": [0.5, 0.25, 0.75, float("nan"), 0.5, 0.625]}
+    hook = CheckpointHook(interval=-1, save_last=False, keep_best=3)
+    run(tmp_path, hook, scores=scores)
+    best = [
+        "best_accuracy_0.75_iter_6.pth",
+        "best_accuracy_0.625_iter_12.pth",
+        "best_accuracy_0.5_iter_10.pth",
+    ]
+    assert best_names(tmp_path) == best
+    assert files(tmp_path) == {*best, "best_accuracy.pth"}
+    assert epoch_of(tmp_path / "best_accuracy.pth") == 3
+
+
+def test_each_metric_has_its_k_best(tmp_path):
+    hook = CheckpointHook(interval=-1, save_best=["accuracy", "error"], keep_best=2)
+    scores = {"accuracy": [0.1, 0.2, 0.3], "error": [3.0, 2.0, 4.0]}
+    run(tmp_path, hook, scores=scores, max_epochs=3)
+    assert best_names(tmp_path) == ["best_accuracy_0.3_iter_6.pth", "best_accuracy_0.2_iter_4.pth"]
+    assert best_names(tmp_path, "error") == ["best_error_2_iter_4.pth", "best_error_3_iter_2.pth"]
+
+
+def test_the_k_best_continue_after_a_kill_before_the_removal(tmp_path, monkeypatch):
+    hook = {"type": "CheckpointHook", "keep_best": 2, "max_keep_ckpts": -1, "async_save": False}
+    run(tmp_path, hook, scores={"accuracy": [0.1, 0.2]}, max_epochs=2)
+    monkeypatch.setattr(FileSystem, "unlink", kill_before_removal)
+    with pytest.raises(Killed):
+        run(tmp_path, hook, scores={"accuracy": [0.3]}, max_epochs=3, resume="auto")
+    assert "best_accuracy_0.1_iter_2.pth" in files(tmp_path)
+    monkeypatch.undo()
+    run(tmp_path, hook, scores={"accuracy": [0.25, 0.4]}, max_epochs=5, resume="auto")
+    best = {"best_accuracy_0.3_iter_6.pth", "best_accuracy_0.4_iter_10.pth"}
+    assert set(best_names(tmp_path)) == best
+    assert {name for name in files(tmp_path) if name.startswith("best_accuracy_")} == best
+
+
+def test_a_list_of_the_best_does_not_overwrite_a_file_of_the_user(tmp_path):
+    (tmp_path / "best.json").write_text('{"mine": 1}')
+    run(tmp_path, CheckpointHook(keep_best=2), scores={"accuracy": [0.1]}, max_epochs=1)
+    assert json.loads((tmp_path / "best.1.json").read_text()) == {"mine": 1}
+    assert best_names(tmp_path) == ["best_accuracy_0.1_iter_2.pth"]
+
+
+def test_checkpoints_of_every_nth_epoch_are_never_removed(tmp_path):
+    run(tmp_path, CheckpointHook(max_keep_ckpts=1, keep_every_n_epochs=2, save_best=False))
+    assert files(tmp_path) == {f"epoch_{n}.pth" for n in (2, 4, 5, 6)} | {"last.pth"}
+
+
 def test_a_score_of_zero_counts(tmp_path):
     run(
         tmp_path,
@@ -246,7 +301,7 @@ class Killed(BaseException):
 
 def kill_before_removal(fs, path):
     """Stand for a kill after the commit of a checkpoint, before surplus files are removed."""
-    if path.name.startswith("iter_"):
+    if path.name.startswith(("iter_", "best_accuracy_")):
         raise Killed
     os.unlink(path)
 

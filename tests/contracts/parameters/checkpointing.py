@@ -100,7 +100,9 @@ ROWS: dict[str, list[Row]] = {
             filename_tmpl=("epoch_{}.pth", "state_{}.pth"),
             save_begin=(0, 3),
             published_keys=(None, ["state_dict"]),
+            keep_best=(1, 2),
         ),
+        *rows(files, {"max_keep_ckpts": 1}, keep_every_n_epochs=(None, 2)),
         *rows(files, NEVER, every=(None, 1e-6)),
         *rows(
             parts,
