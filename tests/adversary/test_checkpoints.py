@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -238,6 +239,30 @@ def test_no_command_executes_code_of_a_checkpoint(
                 assert not target.exists()
                 assert "Traceback" not in capsys.readouterr().err
     assert os.system(f"touch {target}") == 0  # noqa: S605 - the payload works if executed
+    assert target.exists()
+
+
+def test_the_config_of_a_checkpoint_imports_nothing(
+    honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "imported"
+    (tmp_path / "evil_module.py").write_text(f"open({str(target)!r}, 'w').close()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    checkpoint = CheckpointStore(honest).load("last.pth")
+    evil = {"type": "evil_module.Evil"}
+    checkpoint["meta"]["config"] = {
+        "custom_imports": ["evil_module"],
+        "model": evil,
+        "hooks": [evil],
+        "loader": {"collate_fn": "evil_module.collate"},
+    }
+    file = tmp_path / "evil.pth"
+    torch.save(checkpoint, file)
+    run_commands(file, honest, tmp_path / "output")
+    make_runner(tmp_path / "run", resume=file).train()
+    make_runner(tmp_path / "other", load_from=file).test()
+    assert not target.exists()
+    importlib.import_module("evil_module")
     assert target.exists()
 
 
