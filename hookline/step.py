@@ -45,6 +45,19 @@ def make_step(
     return _supervised_step(called, loss_fn)
 
 
+def build_step(run: Any, method: str) -> StepFunction:
+    """Return the step function of a run, as hooks wrap it.
+
+    Args:
+        run: The runner.
+        method: `train_step`, `val_step` or `test_step`.
+    """
+    wrapper = run.parallel.wrapper if method == "train_step" else None
+    step = make_step(run.model, method, run.loss_fn, run.optimizer, wrapper)
+    wrapped: StepFunction = run.parallel.wrap_step(step, method)
+    return wrapped
+
+
 def takes_optimizer(model: torch.nn.Module) -> bool:
     """Return whether the model's `train_step` takes the optimizer, to step it itself."""
     own = getattr(model, "train_step", None)

@@ -20,7 +20,7 @@ from hookline.metrics.evaluators import DatasetEvaluator, TestFunction, explain_
 from hookline.metrics.mean_loss import as_numbers
 from hookline.metrics.measurement import Measurement
 from hookline.metrics.results import Metrics
-from hookline.step import make_step
+from hookline.step import build_step
 
 if TYPE_CHECKING:
     from hookline.engine.runner import BaseRunner
@@ -105,8 +105,7 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
         return dataset.apply(options.test_fn, runner.model, runner.world)
     kept = dataset if dataset and not options.efficient_test else None
     measurement = Measurement(options.metrics, kept, partial(_explain, runner, mode))
-    step = make_step(runner.model, f"{mode}_step", runner.loss_fn, runner.optimizer)
-    step = runner.parallel.wrap_step(step, f"{mode}_step")
+    step = build_step(runner, f"{mode}_step")
     limit = options.max_val_batches if mode == "val" else None
     for index, batch in enumerate(islice(move_each(loader, runner.device), limit)):
         runner.batch_idx = index

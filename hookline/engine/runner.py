@@ -32,7 +32,7 @@ from hookline.optim import saved_parts
 from hookline.profiling import cost_report
 from hookline.progress import current_position
 from hookline.rng import deterministic_algorithms, seed_everything
-from hookline.step import LossFunction, make_step
+from hookline.step import LossFunction, build_step
 from hookline.stop_reason import StopReason
 
 if TYPE_CHECKING:
@@ -135,9 +135,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         deterministic = deterministic_algorithms(self._is_deterministic)
         with deterministic, RunSession(self, is_training=True):
             self._begin_training()
-            wrapper = self.parallel.wrapper
-            step = make_step(self.model, "train_step", self.loss_fn, self.optimizer, wrapper)
-            step = self.parallel.wrap_step(step, "train_step")
+            step = build_step(self, "train_step")
             sites = self.sites
             for batch in self.loop.iterations():
                 self.outputs = step(batch)

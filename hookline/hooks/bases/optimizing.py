@@ -16,7 +16,7 @@ from hookline.optim.graph import outside_graph, without_gradient
 from hookline.optim.grouping import check_disjoint
 from hookline.optim.joint import as_one, needs_closure
 from hookline.optim.weighing import Number, rank_weight
-from hookline.step import make_step
+from hookline.step import build_step
 
 
 @dataclass
@@ -145,10 +145,7 @@ class OptimizingHook(BaseHook):
 
     def _evaluate(self, runner: BaseRunner) -> dict[str, Any]:
         """Run the model on the batch again."""
-        wrapper = runner.parallel.wrapper
-        step = make_step(runner.model, "train_step", runner.loss_fn, runner.optimizer, wrapper)
-        outputs: dict[str, Any] = runner.parallel.wrap_step(step, "train_step")(runner.batch)
-        return outputs
+        return build_step(runner, "train_step")(runner.batch)
 
     def _report(self, runner: BaseRunner, condition: str, names: list[str]) -> None:
         message = f"parameters {condition}: {', '.join(names)}"
