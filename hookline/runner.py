@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 
 from hookline.config import build, load_config
 from hookline.data import make_resumable, share_loaders
-from hookline.data.protocols import set_default_seed
+from hookline.data.protocols import length_of, set_default_seed
 from hookline.dist import World, connect
 from hookline.engine import HOOKS, BaseHook, BaseRunner
 from hookline.engine.manager import HookOrConfig, LocateError, Order
@@ -20,12 +20,12 @@ from hookline.engine.runner import Loaders, Optimizers
 from hookline.errors import HooklineError
 from hookline.events.read import RunLog
 from hookline.events.visualizer import Visualizer
-from hookline.hooks.builder import get_default_hooks, given_hooks
+from hookline.hooks.builder import get_default_hooks, given_hooks, stream_options
 from hookline.metrics import Metric, build_metrics
 from hookline.optim.modes import switchable
 from hookline.profiling.cost_report import DEFAULT_BUDGET
 from hookline.runner_arguments import RULES, check_arguments
-from hookline.sanity import check_validation
+from hookline.sanity import check_val_end, check_validation
 from hookline.step import LossFunction, takes_optimizer
 from hookline.trial import apply_trial
 
@@ -180,7 +180,11 @@ class Runner(BaseRunner):
         dropped = set(drop_hooks)
         if optimizer is None or steps_itself:
             dropped.add("OptimizerHook")
-        defaults = _default_hooks(own_hooks, dropped, steps_itself, scheduler, world)
+        options: dict[str, dict[str, Any]] = {}
+        is_stream = train_loader is not None and length_of(train_loader) is None
+        if is_stream and max_iters is not None:
+            options = stream_options(max_iters)
+        defaults = _default_hooks(own_hooks, dropped, steps_itself, scheduler, world, options)
         if switchable(optimizer):
             _add_missing(defaults, own_hooks, "OptimizerModeHook")
         if world.size > 1:
@@ -246,6 +250,7 @@ class Runner(BaseRunner):
 
     def _begin_training(self) -> None:
         super()._begin_training()
+        check_val_end(self)
         if self._sanity_val_batches:
             check_validation(self, self._sanity_val_batches)
 
@@ -276,9 +281,10 @@ def _default_hooks(
     steps_itself: bool,
     scheduler: Any,
     world: World,
+    options: Mapping[str, Mapping[str, Any]],
 ) -> list[BaseHook]:
     """Build the default hooks that the user's own hooks do not replace."""
-    hooks = get_default_hooks(replaced_by=own_hooks, without=dropped)
+    hooks = get_default_hooks(own_hooks, dropped, options)
     is_owned = any(hook.site_method("optimize") is not None for hook in own_hooks)
     if steps_itself and not is_owned:
         hooks.append(HOOKS.build("ManualOptimizationHook"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -12,13 +13,37 @@ import torch
 
 from hookline.batches import move_each, named_loaders
 from hookline.data.peek import can_peek, peeking
+from hookline.data.protocols import length_of
 from hookline.engine.runner import BaseRunner
-from hookline.errors import add_note
+from hookline.errors import ConfigError, Suggestion, add_note
 from hookline.metrics.base import Metric
 from hookline.metrics.evaluators import explain_failure
 from hookline.metrics.measurement import Measurement
 from hookline.rng import restore_rng, rng_state
 from hookline.step import make_step
+
+
+def check_val_end(runner: BaseRunner) -> None:
+    """Raise if a validation might never end.
+
+    That is so for `itertools.cycle`, and for a loader without a length in a run that also trains on
+    one, by iterations: such streams seldom end.
+    """
+    if runner.evaluation.max_val_batches is not None or runner.evaluation.test_fn is not None:
+        return
+    is_stream = runner.loop.iter_limit is not None and runner.epoch_length is None
+    for name, loader in named_loaders(runner.val_loader).items():
+        is_endless = isinstance(loader, (itertools.cycle, itertools.count))
+        if is_endless or (is_stream and length_of(loader) is None):
+            raise ConfigError(
+                f"val_loader{f' {name!r}' if name else ''} ({type(loader).__name__}) has no "
+                "length, so a validation might never end",
+                component="Runner",
+                parameter="max_val_batches",
+                suggestion=Suggestion(
+                    advice="pass max_val_batches=…; a number above its batches reads all of them"
+                ),
+            )
 
 
 def check_validation(runner: BaseRunner, count: int) -> None:

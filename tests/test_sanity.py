@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
-from hookline import BaseHook, Runner
+from hookline import BaseHook, ConfigError, Runner
 from hookline.hooks import CheckpointHook, StopAtHook
 
 
@@ -170,3 +171,61 @@ def test_streams_and_hooks_that_replace_batches_are_left_alone(tmp_path):
     make_runner(tmp_path / "hook", Note(), Replace(), max_epochs=1).train()
     assert read[0] == (0, 0)
     assert read[1][1] == 0
+
+
+class Endless(IterableDataset):
+    def __iter__(self):
+        return cycle(DATA)
+
+
+@pytest.mark.parametrize(
+    "parts", [{"val_loader": DataLoader(Endless(), 8)}, {"val_loader": cycle([1])}]
+)
+def test_an_endless_validation_is_refused_before_training(tmp_path, parts):
+    train_loader = DataLoader(Endless(), 8)
+    runner = make_runner(tmp_path, train_loader=train_loader, max_epochs=None, max_iters=4, **parts)
+    with pytest.raises(ConfigError) as caught:
+        runner.train()
+    assert caught.value.parameter == "max_val_batches"
+    assert runner.iter == 0
+
+
+def test_an_endless_stream_is_validated_and_saved_at_intervals(tmp_path, caplog):
+    class Note(BaseHook):
+        def __init__(self) -> None:
+            self.validated: list[int] = []
+            self.saved: list[int] = []
+
+        def after_val(self, runner):
+            self.validated.append(runner.iter)
+
+        def after_save_checkpoint(self, runner):
+            self.saved.append(runner.iter)
+
+    note = Note()
+    with caplog.at_level("INFO", logger="hookline"):
+        make_runner(
+            tmp_path,
+            note,
+            train_loader=DataLoader(Endless(), 8),
+            val_loader=DataLoader(Endless(), 8),
+            max_val_batches=2,
+            max_epochs=None,
+            max_iters=105,
+        ).train()
+    assert note.validated == [15, 25, 35, 45, 55, 65, 75, 85, 95, 105]
+    assert note.saved[-1] == 105
+    assert set(note.validated) <= set(note.saved)
+    assert any("iter 50/105" in record.getMessage() for record in caplog.records)
+
+
+def test_a_stream_with_a_length_and_a_run_by_epochs_need_no_limit(tmp_path):
+    class Finite(IterableDataset):
+        def __iter__(self):
+            return iter(DATA)
+
+    finite = DataLoader(Finite(), 8)
+    make_runner(tmp_path / "epochs", train_loader=finite, val_loader=finite, max_epochs=1).train()
+    make_runner(
+        tmp_path / "iters", train_loader=finite, max_epochs=None, max_iters=6, val_loader=[DATA[:8]]
+    ).train()

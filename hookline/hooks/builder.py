@@ -20,6 +20,8 @@ DEFAULT_HOOKS = (
     "CheckInvalidLossHook",
     "ReportHook",
 )
+ACTIONS_OF_STREAMS = 10  # validations and saves of a run whose epochs may never end
+SAVE_PERIOD_OF_STREAMS = "15min"
 # Default hooks that a run can drop. Only distributed runs have UnevenBatchHook.
 DROPPABLE = (*DEFAULT_HOOKS, "UnevenBatchHook")
 
@@ -71,8 +73,30 @@ def given_hooks(hooks: Iterable[Any]) -> list[BaseHook]:
     return built
 
 
+def stream_options(max_iters: int) -> dict[str, dict[str, Any]]:
+    """Return the options of default hooks for a run by iterations whose epochs may never end.
+
+    It is validated and saved ten times, the last time at its end, and also saved by the clock.
+    """
+    interval = max(1, max_iters // ACTIONS_OF_STREAMS)
+    rest = max_iters % interval
+    first = interval + rest if rest else 0
+    return {
+        "LoggerHook": {"by_epoch": False, "log_metric_by_epoch": False},
+        "EvalHook": {"by_epoch": False, "interval": interval, "start": first},
+        "CheckpointHook": {
+            "by_epoch": False,
+            "interval": interval,
+            "save_begin": first,
+            "every": SAVE_PERIOD_OF_STREAMS,
+        },
+    }
+
+
 def get_default_hooks(
-    replaced_by: Iterable[BaseHook] = (), without: Iterable[str] = ()
+    replaced_by: Iterable[BaseHook] = (),
+    without: Iterable[str] = (),
+    options: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> list[BaseHook]:
     """Build the default hooks, sorted by priority.
 
@@ -80,6 +104,7 @@ def get_default_hooks(
         replaced_by: Hooks of the run. Each replaces the default hooks of its class, of the site
             that it owns, and those in its `replaces`.
         without: Names of default hooks to leave out.
+        options: Options of default hooks, by their names.
 
     Raises:
         ConfigError: If `without` has a name that is not a default hook.
@@ -94,7 +119,10 @@ def get_default_hooks(
         problems.append(Problem(message, ("drop_hooks",), value=name, suggestion=suggestion))
     if problems:
         raise ConfigError(problems)
-    defaults = [HOOKS.get(name)() for name in DEFAULT_HOOKS if name not in unwanted]
+    options = options or {}
+    defaults = [
+        HOOKS.get(name)(**options.get(name, {})) for name in DEFAULT_HOOKS if name not in unwanted
+    ]
     wanted = [hook for hook in defaults if not any(_replaces(other, hook) for other in given)]
     return sorted(wanted, key=lambda hook: get_priority(hook.priority))
 
