@@ -275,9 +275,12 @@ def test_a_schedule_shorter_than_the_run_is_refused_before_the_first_batch(
     ],
 )
 def test_a_schedule_that_needs_a_length_refuses_a_loader_without_one(tmp_path, hook, parameter):
-    endless = (batch for batch in batches(3))
+    class Unsized:
+        def __iter__(self):
+            return iter(batches(3))
+
     with pytest.raises(ConfigError) as caught:
-        make_runner(tmp_path, hook, train_loader=endless).train()
+        make_runner(tmp_path, hook, train_loader=Unsized()).train()
     assert (caught.value.component, caught.value.parameter) == (hook.name, parameter)
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from hookline import ConfigError, Runner
+from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.hooks import ManualOptimizationHook, ParamSchedulerHook
-from tests.helpers import batches, small_model
+from tests.helpers import batches
 
 
 class Steps(BaseHook):
@@ -131,33 +131,6 @@ def test_a_model_that_steps_itself_beside_optimizer_hook_gets_the_name_of_the_ri
     with pytest.raises(RuntimeError) as caught:
         runner.train()
     assert any("ManualOptimizationHook" in note for note in caught.value.__notes__)
-
-
-@pytest.mark.parametrize("scheduled", [False, True])
-def test_an_optimizer_that_needs_a_closure_is_refused_before_the_first_batch(tmp_path, scheduled):
-    model = small_model()
-    optimizer = torch.optim.LBFGS(model.parameters())
-    if scheduled:  # A scheduler of torch wraps the method `step`.
-        torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
-    seen = []
-
-    class Batches(list):
-        def __iter__(self):
-            seen.append("read")
-            return super().__iter__()
-
-    runner = Runner(
-        model,
-        train_loader=Batches(batches(2)),
-        optimizer=optimizer,
-        loss_fn=nn.CrossEntropyLoss(),
-        max_epochs=1,
-        work_dir=tmp_path,
-    )
-    with pytest.raises(ConfigError, match="ManualOptimizationHook") as caught:
-        runner.train()
-    assert caught.value.component == "OptimizerHook"
-    assert seen == []
 
 
 def test_after_a_run_the_optimizers_are_no_longer_followed(tmp_path):
