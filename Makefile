@@ -26,7 +26,7 @@ OFFLINE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY
 # Most installed modules are never imported, so pip does not compile them; Python does at their first import, and must keep the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-exhaustive test-compat soak mutate fuzz audit compat-environment compat-matrix lint format check bench bench-check bench-peers docs clean
+.PHONY: setup demo test test-exhaustive test-compat test-editor soak mutate fuzz audit compat-environment compat-matrix lint format check bench bench-check bench-peers docs clean
 
 # `.use` has the package alone, `.dev` also the tools and every package that the tests use.
 setup: $(VENV)/.dev
@@ -60,6 +60,11 @@ test-compat: $(COMPAT)/.ready $(MMENGINE)/.ready
 	HOOKLINE_MMENGINE_PYTHON=$(CURDIR)/$(MMENGINE)/bin/python $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal \
 		tests/compat_foreign tests/compat/test_mmengine_real.py
 	$(OFFLINE) $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/hooks tests/contracts -k "clearml or neptune or swanlab"
+
+# The JSON Schema of configs in the real YAML language server, which needs npm.
+test-editor: $(VENV)/.dev
+	npm install --silent --prefix build/editor yaml-language-server@1.25.0
+	HOOKLINE_YAML_SERVER=$(CURDIR)/build/editor/node_modules/.bin/yaml-language-server $(BIN)/python -m pytest -q -m exhaustive tests/config/test_json_schema.py
 
 compat-environment: $(COMPAT)/.ready $(MMENGINE)/.ready
 

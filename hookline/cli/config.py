@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import yaml
 
+from hookline import Runner
+from hookline.cli.errors import CommandLineError
 from hookline.cli.printing import show
 from hookline.config import load_config, mask_secrets
 from hookline.config.hooks import checked_hooks
+from hookline.config.json_schema import config_schema
 from hookline.config.yaml_marks import Dumper
 
 
-def run(config: str, overrides: Sequence[str], check: bool) -> int:
-    """Raise ConfigError if the config is wrong; otherwise print it, unless `check` is set."""
+def run(config: str | None, overrides: Sequence[str], check: bool, schema: bool) -> int:
+    """Raise ConfigError if the config is wrong; otherwise print it, unless `check` is set.
+
+    With `schema`, print the JSON Schema of configs instead, with the classes that the config's
+    `custom_imports` register.
+    """
+    if schema:
+        show(_schema_text(config, overrides), end="")
+        return 0
+    if config is None:
+        raise CommandLineError("missing argument 'CONFIG'")
     resolved = load_config(config, overrides)
     checked_hooks(resolved)
     if not check:
         show(_as_yaml(mask_secrets(resolved)), end="")
     return 0
+
+
+def _schema_text(config: str | None, overrides: Sequence[str]) -> str:
+    if config is not None:
+        checked_hooks(load_config(config, overrides))  # imports the user's classes
+    return json.dumps(config_schema(Runner), ensure_ascii=False) + "\n"
 
 
 def _as_yaml(value: object) -> str:

@@ -17,8 +17,13 @@ from hookline.cli.group import Command
 
 
 @click.command(cls=Command, epilog=CONFIG_NOTE)
-@config_arguments
+@optional_config_arguments
 @click.option("--check", is_flag=True, help="Print only errors.")
+@click.option(
+    "--schema",
+    is_flag=True,
+    help="Print a JSON Schema for editors instead, with the classes that CONFIG imports.",
+)
 def config(**options: Any) -> int:
     """Check a config and print it with everything resolved.
 
@@ -28,6 +33,7 @@ def config(**options: Any) -> int:
     Examples:
       hookline config configs/digits.yaml training.epochs=3
       hookline config configs/digits.yaml --check
+      hookline config config.yaml --schema > config.schema.json
     """
     from hookline.cli.config import run
 
