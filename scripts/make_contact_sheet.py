@@ -1,4 +1,4 @@
-"""Make docs/images/pictures.png: one picture of each kind, from real runs.
+"""Make docs/images/pictures.png and docs/images/hooks: pictures of each kind, from real runs.
 
     python scripts/make_contact_sheet.py [--runs FOLDER]
 
@@ -22,6 +22,7 @@ from hookline.visual.backends import render
 from hookline.visual.canvas import Canvas, Raster, Text
 
 ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
 COLUMNS = 3
 
 # Lengths in pixels.
@@ -108,13 +109,31 @@ def load_picture(path: Path) -> np.ndarray:
     return np.asarray(image)
 
 
+def picture_path(runs: Path, run: str, folder: str, index: int) -> Path:
+    return sorted((runs / run / "visualizations" / folder).glob("step_*.png"))[index]
+
+
+def save_hook_pictures(runs: Path) -> None:
+    """Save the picture of each hook for its page."""
+    for title, *place in SHEET:
+        if ":" not in title:
+            save_image(load_picture(picture_path(runs, *place)), IMAGES / "hooks" / f"{title}.png")
+
+
+def save_image(pixels: np.ndarray, path: Path) -> None:
+    """Save with 32 shades of each color, which halve the size of the file and look the same."""
+    rounded = (pixels.astype(int) + 4) // 8 * 8
+    image = Image.fromarray(rounded.clip(0, 255).astype(np.uint8))
+    image.save(path, optimize=True)
+    print(f"{path}: {image.width} x {image.height}, {path.stat().st_size / 1000:.0f} kB")
+
+
 def draw_sheet(runs: Path) -> np.ndarray:
     """Draw all pictures below their titles, each in the shortest column."""
     canvas = Canvas(0, GAP + COLUMNS * (WIDTH + GAP), (246, 246, 248))
     heights = [GAP] * COLUMNS
     for title, run, folder, index in SHEET:
-        paths = sorted((runs / run / "visualizations" / folder).glob("step_*.png"))
-        pixels = load_picture(paths[index])
+        pixels = load_picture(picture_path(runs, run, folder, index))
         column = heights.index(min(heights))
         x = GAP + column * (WIDTH + GAP)
         y = heights[column]
@@ -134,12 +153,8 @@ def main() -> None:
         for name in dict.fromkeys(run for _, run, _, _ in SHEET):
             if not (runs / name).exists():
                 train(name, runs / name)
-        # 32 shades of each color halve the size of the file and look the same.
-        pixels = (draw_sheet(runs).astype(int) + 4) // 8 * 8
-        image = Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
-    path = ROOT / "docs" / "images" / "pictures.png"
-    image.save(path, optimize=True)
-    print(f"{path}: {image.width} x {image.height}, {path.stat().st_size / 1000:.0f} kB")
+        save_hook_pictures(runs)
+        save_image(draw_sheet(runs), IMAGES / "pictures.png")
 
 
 if __name__ == "__main__":
