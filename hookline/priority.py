@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from hookline.errors import ConfigError, suggest
 
@@ -22,6 +22,8 @@ class Priority(IntEnum):
     VERY_LOW = 90
     LOWEST = 100
 
+
+T = TypeVar("T")
 
 PriorityLike = int | str | Priority  # a number from 0 to 100, or a name
 
@@ -43,6 +45,17 @@ def get_priority(value: PriorityLike) -> int:
         message = "a priority lies between 0 and 100"
         raise ConfigError(message, parameter="priority", value=int(value))
     return int(value)
+
+
+def put_reports_last(site: str, hooks: Sequence[T]) -> Sequence[T]:
+    """Return the hooks of a site in order.
+
+    Hooks that report the records of an iteration run at its end, whatever their priorities:
+    otherwise a value that another hook records later would be in the report of a later iteration.
+    """
+    if site != "after_train_iter":
+        return hooks
+    return sorted(hooks, key=lambda hook: bool(getattr(hook, "reports", False)))
 
 
 def describe_order(hooks: Mapping[str, Iterable[Any]]) -> str:

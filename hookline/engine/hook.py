@@ -37,6 +37,7 @@ class BaseHook(SiteMethods, IntervalMethods, RenamedHookMethods):
     ranks: ClassVar[str] = "all"  # the ranks it runs on: all, main or collective
     site_aliases: ClassVar[Mapping[str, str]] = {}  # other names of its methods, and their sites
     adds_metrics: ClassVar[bool] = True  # whether it may add to `metrics` in a validation
+    reports: ClassVar[bool] = False  # whether it reads records, and so ends `after_train_iter`
     steps_schedulers: ClassVar[bool] = False  # whether it steps `runner.scheduler`
     replaces: ClassVar[tuple[str, ...]] = ()  # default hooks that a run with this one does not have
     extra_sites: ClassVar[tuple[str, ...]] = ()  # sites that a custom loop calls by name

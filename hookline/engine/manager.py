@@ -16,7 +16,7 @@ from hookline.engine.sites import OWNED, PER_EPOCH, PER_ITERATION, SITE_NAMES
 from hookline.errors import ConfigError, RegistrationError, suggest
 from hookline.hook_checks import check_hook, check_owner, unique_name
 from hookline.hook_registry import hook_type_error
-from hookline.priority import PriorityLike, describe_order, get_priority
+from hookline.priority import PriorityLike, describe_order, get_priority, put_reports_last
 from hookline.profiling.hook_costs import HOT_SITES, HookCosts
 from hookline.tracebacks import HookMethods
 
@@ -64,7 +64,7 @@ class Sites:
             self.hooks[site] = []
             plain = []
             timed = []
-            for hook in inward if site.startswith("before_") else outward:
+            for hook in put_reports_last(site, inward if site.startswith("before_") else outward):
                 method = hook.site_method(site)
                 if method is None or (hook.ranks == "main" and not is_main):
                     continue

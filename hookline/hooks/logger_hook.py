@@ -72,6 +72,7 @@ class LoggerHook(BaseHook):
     has_reported: bool = state(False)
 
     priority = Priority.NORMAL
+    reports = True
     ranks = "collective"
 
     def __post_init__(self) -> None:

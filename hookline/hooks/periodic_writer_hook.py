@@ -47,6 +47,7 @@ class PeriodicWriterHook(BaseHook):
     period: int = 20
 
     priority = Priority.HIGH
+    reports = True
     ranks = "main"
 
     def __post_init__(self) -> None:

@@ -7,11 +7,13 @@ import logging
 
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.hooks import LoggerHook
+from tests.events.parts import PutEverything
 from tests.helpers import batches
 from tests.problems import raises_problem
 
@@ -313,6 +315,28 @@ def test_an_interval_longer_than_what_is_kept_by_default_still_gives_its_whole_m
         val_loader=None,
     )
     assert rows(tmp_path)[0]["loss"] == pytest.approx(sum(losses) / 300)
+
+
+@pytest.mark.parametrize("order", ["nested", "flat"])
+@pytest.mark.parametrize("priority", [0, 50, 100])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_report_has_the_values_of_its_iteration_whatever_the_order(
+    tmp_path, order, priority, is_first
+):
+    class Count(BaseHook):
+        def after_train_iter(self, runner):
+            runner.events.put_iteration_scalar("count", runner.iter + 1, smoothed=False)
+
+    hooks = [Count(priority=priority), LoggerHook(interval=5)]
+    run(tmp_path, *(hooks if is_first else hooks[::-1]), hook_order=order)
+    assert [(row["iter"], row["count"]) for row in rows(tmp_path)] == [(5, 5), (12, 12)]
+
+
+def test_images_histograms_and_texts_are_kept_by_default(tmp_path):
+    run(tmp_path, PutEverything())
+    assert Image.open(tmp_path / rows(tmp_path, "image")[0]["path"]).size == (8, 8)
+    assert sum(rows(tmp_path, "histogram")[0]["counts"]) == 100
+    assert rows(tmp_path, "text")[0]["text"] == "a <b>note</b>"
 
 
 def test_single_numbers_that_a_models_own_step_returns_are_reported_too(tmp_path):

@@ -143,6 +143,7 @@ class TrackerHook(BaseHook):
     extra: ClassVar[str]  # the extra of Hookline that installs it
     slow: ClassVar[bool] = False  # whether the tracker needs its own thread
     ranks = "collective"  # All ranks take part in a report; rank 0 writes it.
+    reports = True
     priority = Priority.HIGH  # Late in `after_*`, when other hooks have recorded their values.
 
     interval: int
