@@ -11,7 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.utils.data import Dataset, IterableDataset
 
-from hookline.errors import ConfigError, HooklineError
+from hookline.errors import ConfigError, HooklineError, Suggestion
 
 # Iterators that cannot begin again. An object of another class may begin again on its own.
 READ_ONCE = (GeneratorType, map, zip, filter, enumerate)
@@ -99,6 +99,7 @@ def check_data(train_loader: Any, val_loader: Any, max_epochs: Any, max_iters: A
     check_is_loader("train_loader", train_loader)
     check_repeatable(train_loader, max_epochs)
     check_is_loader("val_loader", val_loader)
+    check_not_empty(val_loader)
 
 
 def check_is_loader(name: str, loader: Any) -> None:
@@ -110,6 +111,19 @@ def check_is_loader(name: str, loader: Any) -> None:
                 "make_loader(dataset, batch_size=…) or a DataLoader",
                 parameter=name,
             )
+
+
+def check_not_empty(val_loader: Any) -> None:
+    """Raise if a validation loader is known to have no batches."""
+    for loader in val_loader.values() if isinstance(val_loader, Mapping) else [val_loader]:
+        try:
+            is_empty = loader is not None and len(loader) == 0
+        except TypeError:  # Its length is not known.
+            continue
+        if is_empty:
+            advice = Suggestion(advice="check the size of its dataset, and drop_last")
+            message = f"val_loader ({type(loader).__name__}) has no batches"
+            raise HooklineError(message, parameter="val_loader", suggestion=advice)
 
 
 def check_repeatable(loader: Any, max_epochs: int | None) -> None:

@@ -73,7 +73,7 @@ class Evaluation:
     def expected_metrics(self, runner: BaseRunner) -> list[str] | None:
         """Return the names of the metrics of a validation; None if they are not known before it."""
         loaders = named_loaders(runner.val_loader)
-        if not loaders or self.test_fn is not None:
+        if not loaders or self.test_fn is not None or hasattr(runner.model, "val_step"):
             return None
         by_dataset = [DatasetEvaluator(each, runner.logger) for each in loaders.values()]
         has_groups = any(isinstance(each, Mapping) for each in self.metrics.values())

@@ -1,7 +1,8 @@
-"""The mean loss of an evaluation, and the conversion of results to numbers."""
+"""The mean loss and other means of an evaluation, and the conversion of results to numbers."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,8 @@ import torch
 
 from hookline.batches import count_targets, stated_count
 from hookline.dist import World
+
+STANDARD_OUTPUTS = ("loss", "predictions", "targets")  # A model's own step may return more.
 
 
 class MeanLoss:
@@ -37,6 +40,44 @@ class MeanLoss:
             return {name: self._total / self._samples} if self._samples else {}
         total, samples = world.sum([float(self._total), float(self._samples)])
         return {name: total / samples} if samples else {}
+
+
+class MeanOutputs:
+    """The means of the numbers that a model's step returns beside its loss, by samples."""
+
+    def __init__(self) -> None:
+        self._totals: dict[str, Any] = {}
+        self._samples: dict[str, int] = {}
+
+    def update(self, outputs: Mapping[str, Any]) -> None:
+        """Add the numbers of a batch."""
+        if len(outputs) <= len(STANDARD_OUTPUTS):
+            return
+        count = count_targets(outputs.get("targets"))
+        for name, value in outputs.items():
+            if name not in (*STANDARD_OUTPUTS, "num_samples") and is_number(value):
+                self._totals[name] = self._totals.get(name, 0.0) + value * count
+                self._samples[name] = self._samples.get(name, 0) + count
+
+    def compute(self, world: World) -> dict[str, Any]:
+        """Return the means over all ranks."""
+        if world.size == 1:
+            return {name: total / self._samples[name] for name, total in self._totals.items()}
+        own = {name: (float(self._totals[name]), self._samples[name]) for name in self._totals}
+        totals: dict[str, float] = {}
+        samples: dict[str, int] = {}
+        for text in world.gather_text(json.dumps(own)):  # A rank may have no batches.
+            for name, (total, count) in json.loads(text).items():
+                totals[name] = totals.get(name, 0.0) + total
+                samples[name] = samples.get(name, 0) + count
+        return {name: total / samples[name] for name, total in totals.items()}
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is one number."""
+    if isinstance(value, torch.Tensor):
+        return value.ndim == 0
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def as_numbers(values: Mapping[str, Any]) -> dict[str, float]:

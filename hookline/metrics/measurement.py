@@ -8,9 +8,10 @@ from typing import Any
 from hookline.batches import count_targets
 from hookline.dist import World
 from hookline.dist.gather import has_own_sync, mean_over_ranks
+from hookline.errors import HooklineError, Suggestion
 from hookline.metrics.base import Metric
 from hookline.metrics.evaluators import DatasetEvaluator
-from hookline.metrics.mean_loss import MeanLoss
+from hookline.metrics.mean_loss import MeanLoss, MeanOutputs
 
 
 class Measurement:
@@ -32,13 +33,17 @@ class Measurement:
         self._dataset = dataset
         self._explain = explain
         self._mean_loss = MeanLoss()
+        self._mean_outputs = MeanOutputs()
         self._samples = 0
+        self._batches = 0
         for metric in metrics.values():
             metric.reset()
 
     def update(self, outputs: Mapping[str, Any]) -> None:
         """Add the outputs of a batch."""
+        self._batches += 1
         self._mean_loss.update(outputs)
+        self._mean_outputs.update(outputs)
         self._samples += count_targets(outputs.get("targets"))
         for name, metric in self._metrics.items():
             try:
@@ -52,8 +57,12 @@ class Measurement:
             self._dataset.update(outputs["predictions"])
 
     def compute(self, loss_name: str, ranks: World) -> dict[str, Any]:
-        """Return all results, over all ranks."""
-        results = {}
+        """Return all results, over all ranks; raise if there was no batch."""
+        if not ranks.sum([float(self._batches)])[0]:
+            mode = loss_name.partition("_")[0]
+            advice = Suggestion(advice="check the size of its dataset, and drop_last")
+            raise HooklineError(f"{mode}_loader gave no batches: it is empty", suggestion=advice)
+        results = self._mean_outputs.compute(ranks)
         for name, metric in self._metrics.items():
             value = metric.compute()
             if not has_own_sync(metric):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,9 @@ from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.errors import HooklineError
 from hookline.hooks import CheckpointHook, EvalHook
+from hookline.metrics.means import Accuracy
 from tests.helpers import Tracer, batches, make_runner, small_model
+from tests.problems import raises_problem
 
 
 def test_what_is_asked_for_before_training_is_done_before_the_first_iteration(tmp_path):
@@ -67,6 +71,72 @@ def test_evaluating_without_data_is_an_error(tmp_path):
         make_runner(tmp_path).test()
     with pytest.raises(HooklineError, match="val_loader"):
         make_runner(tmp_path, val_loader={}).validate()
+
+
+@pytest.mark.parametrize("loader", [[], {"good": batches(1), "bad": []}])
+def test_a_validation_loader_without_batches_is_an_error_before_training(tmp_path, loader):
+    runner = make_runner(tmp_path, train_loader=batches(2), val_loader=loader)
+    with raises_problem(HooklineError, parameter="val_loader"):
+        runner.train()
+    assert runner.iter == 0
+
+
+def test_an_evaluation_that_reads_no_batches_is_an_error(tmp_path):
+    class Empty:
+        def __iter__(self):
+            return iter(())
+
+    with pytest.raises(HooklineError, match="val_loader"):
+        make_runner(tmp_path, val_loader=Empty(), metrics={"accuracy": Accuracy()}).validate()
+
+
+class OwnSteps(nn.Module):
+    """A model with an own `val_step` that returns more than the loss."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def train_step(self, batch):
+        return self.val_step(batch)
+
+    def val_step(self, batch):
+        inputs, targets = batch
+        scores = self.layer(inputs)
+        loss = nn.functional.cross_entropy(scores, targets)
+        more = {"size": len(targets), "top": scores.max().detach(), "accuracy": 7.0}
+        unknown = {"flag": True, "text": "a", "vector": scores[0], "num_samples": len(targets)}
+        return {"loss": loss, "predictions": scores, "targets": targets, **more, **unknown}
+
+
+def test_numbers_that_a_models_val_step_returns_are_metrics(tmp_path):
+    data = batches(3)
+    data[2] = tuple(part[:1] for part in data[2])
+    runner = make_runner(
+        tmp_path,
+        EvalHook(),
+        {"type": "LoggerHook"},
+        {"type": "EarlyStoppingHook", "monitor": "top", "mode": "max"},
+        model=OwnSteps(),
+        train_loader=data,
+        val_loader=data,
+        metrics={"accuracy": Accuracy()},
+        max_epochs=1,
+    )
+    runner.train()
+    sizes = [len(targets) for _, targets in data]
+    tops = [runner.model.layer(inputs).max().item() for inputs, _ in data]
+    mean_top = sum(size * top for size, top in zip(sizes, tops, strict=True)) / sum(sizes)
+    assert set(runner.metrics) == {"size", "top", "accuracy", "val_loss"}
+    assert runner.metrics["size"] == pytest.approx(sum(n * n for n in sizes) / sum(sizes))
+    assert runner.metrics["top"] == pytest.approx(mean_top)
+    assert runner.metrics["accuracy"] <= 1  # a metric of the same name wins
+    (row,) = (
+        row
+        for line in (tmp_path / "log.jsonl").read_text().splitlines()
+        if (row := json.loads(line))["mode"] == "val"
+    )
+    assert row["top"] == pytest.approx(mean_top)
 
 
 def test_batches_passed_over_count_as_read_but_not_as_iterations(tmp_path):

@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from statistics import fmean
 from typing import Any, ClassVar
 
-import torch
-
 from hookline.checkpoint import safe_name
 from hookline.dist import World
 from hookline.dist.gather import batch_share
@@ -24,9 +22,8 @@ from hookline.events.memory import memory_mb
 from hookline.events.outbox import Record, Row
 from hookline.events.writer import Writer, check_installed
 from hookline.files import read_lines, replace_file
+from hookline.metrics.mean_loss import STANDARD_OUTPUTS, is_number
 from hookline.optim.groups import learning_rates
-
-STANDARD_OUTPUTS = 3  # loss, predictions and targets; a model's own step may return more
 
 
 def record_losses(runner: BaseRunner) -> None:
@@ -41,10 +38,10 @@ def record_losses(runner: BaseRunner) -> None:
         return
     events.losses_of = runner.iter
     events.put_iteration_scalar("loss", outputs["loss"])
-    if len(outputs) > STANDARD_OUTPUTS:
+    if len(outputs) > len(STANDARD_OUTPUTS):
         share = batch_share(runner)
         for name, value in outputs.items():
-            if name not in ("loss", "predictions", "targets") and _is_number(value):
+            if name not in STANDARD_OUTPUTS and is_number(value):
                 events.put_iteration_scalar(name, value if share == 1.0 else value * share)
 
 
@@ -292,9 +289,3 @@ class TrackerHook(BaseHook):
                             time.time(),
                         )
                     )
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, torch.Tensor):
-        return value.ndim == 0
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
