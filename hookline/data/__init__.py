@@ -7,6 +7,7 @@ from typing import Any
 from torch.utils.data import Dataset
 
 from hookline.data.arrays import ArrayDataset
+from hookline.data.combined import CombinedLoader
 from hookline.data.info import DataInfo, describe
 from hookline.data.loader import ResumableLoader, StreamLoader, make_loader
 from hookline.data.replacement import make_resumable, share_loaders
@@ -16,6 +17,7 @@ from hookline.registry import Registry
 __all__ = [
     "DATASETS",
     "ArrayDataset",
+    "CombinedLoader",
     "DataInfo",
     "EpochSampler",
     "ResumableLoader",

@@ -27,6 +27,7 @@ from hookline.data.protocols import (
 from hookline.data.replay import ReplayPosition
 from hookline.data.reread import RereadPosition
 from hookline.data.stateful import StatePosition, StreamPosition, keeps_position
+from hookline.data.torch_samplers import stateful_sampler
 from hookline.errors import ConfigError, Suggestion
 
 __all__ = ["DataPosition", "length_of", "set_loader_epoch"]
@@ -153,6 +154,9 @@ class DataPosition:
 
 def find_position(loader: Any) -> LoaderPosition:
     """Return the position in a loader, of the kind that fits it."""
+    if hasattr(loader, "make_position"):
+        position: LoaderPosition = loader.make_position()
+        return position
     if is_positioned(loader):
         return ComputedPosition(loader)
     dataset = getattr(loader, "dataset", None)
@@ -176,6 +180,27 @@ def find_position(loader: Any) -> LoaderPosition:
         return RereadPosition(loader, f"it can be read only once; {READ_AGAIN}")
     announcement = getattr(loader, "announcement", f"it has no state_dict; {READ_AGAIN}")
     return RereadPosition(loader, announcement)
+
+
+def check_partial_epochs(loader: Any, component: str) -> None:
+    """Raise if a loader cannot begin its next epoch before the current one is read to its end.
+
+    A state of its own may then be that of the unfinished epoch.
+
+    Raises:
+        ConfigError: If the loader, its sampler or its stream has `state_dict`.
+    """
+    position = find_position(loader)
+    has_own_state = isinstance(position, (StatePosition, StreamPosition))
+    if isinstance(position, ReplayPosition):
+        has_own_state = stateful_sampler(loader) is not None
+    if has_own_state:
+        raise ConfigError(
+            "its epochs cannot be cut short, because it keeps its own position",
+            component=component,
+            value=type(loader).__name__,
+            suggestion=Suggestion(advice="use fewer samples in its dataset"),
+        )
 
 
 class ComputedPosition:

@@ -380,10 +380,12 @@ class Loop:
     _rng: Any = None
 
     def _step(self, batch: Any) -> None:
-        samples, noise = batch
-        numbers = [float(number) for number in torch.as_tensor(samples).reshape(-1)]
-        drawn = [random.random(), float(np.random.rand()), float(torch.rand(()))]
-        self.trace.append([*numbers, float(torch.as_tensor(noise).double().sum()), *drawn])
+        row: list[float] = []
+        for samples, noise in batch.values() if isinstance(batch, dict) else [batch]:
+            row += [float(number) for number in torch.as_tensor(samples).reshape(-1)]
+            row.append(float(torch.as_tensor(noise).double().sum()))
+        row += [random.random(), float(np.random.rand()), float(torch.rand(()))]
+        self.trace.append(row)
         self.batches_done += 1
 
     def _finish_epoch(self, batches: Iterator[Any]) -> None:
