@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.utils.data import DataLoader
 
 from hookline.config import build, load_config
-from hookline.data import make_resumable, share_loaders
+from hookline.data import prepare_training_data, share_loaders
 from hookline.data.protocols import length_of, set_default_seed
 from hookline.dist import World, connect
 from hookline.engine import HOOKS, BaseHook, BaseRunner
@@ -48,9 +46,9 @@ class Runner(BaseRunner):
     Args:
         model: The model. Its methods `train_step(batch)`, `val_step(batch)` and `test_step(batch)`
             replace the call of the model and of `loss_fn`.
-        train_loader: An iterable of training batches. With several ranks, a sequential or shuffled
-            DataLoader is replaced by one with the same data and workers that divides every batch
-            among them.
+        train_loader: An iterable of training batches. Several by name become a CombinedLoader. With
+            several ranks, a sequential or shuffled DataLoader is replaced by one with the same data
+            and workers that divides every batch among them.
         val_loader: An iterable of validation batches, or several by name.
         test_loader: An iterable of test batches, or several by name.
         optimizer: The optimizer, or several by name. They are stepped together, unless the model's
@@ -65,8 +63,11 @@ class Runner(BaseRunner):
         max_epochs: The length of the run in epochs. Either this or `max_iters` is required to
             train.
         max_iters: The length of the run in iterations.
+        max_train_batches: Batches of an epoch; None reads all.
         max_val_batches: Batches of each validation loader that a validation reads; None reads all.
             A stream without an end needs it.
+        overfit_batches: Train only on this many batches, the first ones in the order of the
+            dataset, to see that a model can learn them by heart. Replaces `max_train_batches`.
         sanity_val_batches: Batches of each validation loader that are tried before the first epoch,
             so that errors in validation code surface at once. They change nothing. 0 turns it off.
         work_dir: The directory for checkpoints, logs and reports; `runs/` and the current time by
@@ -140,7 +141,7 @@ class Runner(BaseRunner):
         self,
         model: torch.nn.Module,
         *,
-        train_loader: Iterable[Any] | None = None,
+        train_loader: Loaders | None = None,
         val_loader: Loaders | None = None,
         test_loader: Loaders | None = None,
         optimizer: Optimizers | None = None,
@@ -150,7 +151,9 @@ class Runner(BaseRunner):
         drop_hooks: Iterable[str] = (),
         max_epochs: int | None = None,
         max_iters: int | None = None,
+        max_train_batches: int | None = None,
         max_val_batches: int | None = None,
+        overfit_batches: int | None = None,
         sanity_val_batches: int = 2,
         work_dir: str | Path | None = None,
         scheduler: Any = None,
@@ -180,6 +183,9 @@ class Runner(BaseRunner):
         dropped = set(drop_hooks)
         if optimizer is None or steps_itself:
             dropped.add("OptimizerHook")
+        train_loader = prepare_training_data(
+            train_loader, seed or 0, world.rank, world.size, max_train_batches, overfit_batches
+        )
         options: dict[str, dict[str, Any]] = {}
         is_stream = train_loader is not None and length_of(train_loader) is None
         if is_stream and max_iters is not None:
@@ -187,9 +193,6 @@ class Runner(BaseRunner):
         defaults = _default_hooks(own_hooks, dropped, steps_itself, scheduler, world, options)
         if switchable(optimizer):
             _add_missing(defaults, own_hooks, "OptimizerModeHook")
-        if world.size > 1:
-            train_loader = _divisible_loader(train_loader, seed or 0, world)
-        train_loader = share_loaders(train_loader, world.rank, world.size, training=True)
         val_loader = share_loaders(val_loader, world.rank, world.size)
         test_loader = share_loaders(test_loader, world.rank, world.size)
         for loaders in (train_loader, val_loader, test_loader):
@@ -300,21 +303,3 @@ def _add_missing(hooks: list[BaseHook], own_hooks: Sequence[BaseHook], name: str
     cls = HOOKS.get(name)
     if not any(isinstance(hook, cls) for hook in own_hooks):
         hooks.append(cls())
-
-
-def _divisible_loader(
-    loader: Iterable[Any] | None, seed: int, world: World
-) -> Iterable[Any] | None:
-    """Replace a plain DataLoader by one that divides batches among ranks, if that is possible."""
-    if type(loader) is not DataLoader or loader.generator is not None:
-        return loader
-    resumable = make_resumable(loader, seed)
-    if resumable is None:
-        return loader
-    if world.is_main:
-        logging.getLogger("hookline").info(
-            "train_loader: the DataLoader is replaced by a %s with the same data, which divides "
-            "every batch among %d ranks; its order depends on the seed (%d)",
-            type(resumable).__name__, world.size, seed,
-        )  # fmt: skip
-    return resumable

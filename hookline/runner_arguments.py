@@ -81,10 +81,6 @@ def _holds_loaders(value: Any) -> bool:
     return isinstance(value[0], DataLoader) or is_positioned(value[0])
 
 
-def _is_train_loader(value: Any) -> bool:
-    return _is_loader(value) and not isinstance(value, Mapping)
-
-
 def _is_optimizer(value: Any) -> bool:
     if isinstance(value, Mapping):
         return len(value) > 0 and all(_is_optimizer(each) for each in value.values())
@@ -186,12 +182,6 @@ def _advise_loss(value: Any) -> str:
     return _advise_name(value, LOSSES, "")
 
 
-def _advise_train_loader(value: Any) -> str:
-    if isinstance(value, Mapping) or _holds_loaders(value):
-        return "combine several loaders in one iterable, which yields what train_step(batch) takes"
-    return _advise_loader(value)
-
-
 def _advise_loader(value: Any) -> str:
     if _holds_loaders(value):
         return "pass several by name, as a dict"
@@ -250,14 +240,14 @@ def _advise_choice(*choices: str) -> Callable[[Any], str]:
 
 
 COUNT = Rule("a whole number of at least 1", _is_count, _advise_number)
-EVALUATION_LOADER = Rule("an iterable of batches, or several by name", _is_loader, _advise_loader)
+LOADERS = Rule("an iterable of batches, or several by name", _is_loader, _advise_loader)
 FLAG = Rule("True or False", _of_type(bool))
 
 RULES = {
     "model": Rule("a torch.nn.Module", _is_model, _advise_object),
-    "train_loader": Rule("an iterable of batches", _is_train_loader, _advise_train_loader),
-    "val_loader": EVALUATION_LOADER,
-    "test_loader": EVALUATION_LOADER,
+    "train_loader": LOADERS,
+    "val_loader": LOADERS,
+    "test_loader": LOADERS,
     "optimizer": Rule(
         "a torch.optim.Optimizer, or several by name", _is_optimizer, _advise_optimizer
     ),
@@ -267,7 +257,9 @@ RULES = {
     "drop_hooks": Rule("a list of names", _is_collection, _advise_list),
     "max_epochs": COUNT,
     "max_iters": COUNT,
+    "max_train_batches": COUNT,
     "max_val_batches": COUNT,
+    "overfit_batches": COUNT,
     "sanity_val_batches": Rule(
         "a whole number, 0 for none",
         lambda value: fits(value, int) and value >= 0,

@@ -20,7 +20,6 @@ MISTAKES = {
     "model": [nn.Linear, "cnn", None],
     "train_loader": [
         "digits",
-        {"a": [], "b": []},
         3,
         [make_loader(batches(2))],
         lambda: batches(2),
@@ -39,7 +38,9 @@ MISTAKES = {
     "hooks": ["EMAHook", EMAHook(), {"type": "EMAHook"}, None],
     "max_epochs": ["3", 3.0, 0],
     "max_iters": ["3", True],
+    "max_train_batches": [0, "10"],
     "max_val_batches": [0, "10"],
+    "overfit_batches": [0, 1.5],
     "sanity_val_batches": [-1, "2", True],
     "drop_hooks": ["ReportHook"],
     "scheduler": ["cosine", torch.optim.lr_scheduler.StepLR],
@@ -131,7 +132,7 @@ def test_a_message_has_one_line_for_each_mistake(tmp_path):
     model = small_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     with pytest.raises(ConfigError) as caught:
-        run_with(work_dir=tmp_path, optimizer=[optimizer], train_loader={"a": make_loader([1])})
+        run_with(work_dir=tmp_path, optimizer=[optimizer], train_loader=[make_loader([1])])
     assert len(str(caught.value).splitlines()) == 2
 
 

@@ -48,7 +48,12 @@ RUNNER_OPTIONS: dict[str, Any] = {
     "deterministic": False,
 }
 # The same in the section `training`.
-TRAINING_OPTIONS = {"max_val_batches": None, "sanity_val_batches": 2}
+TRAINING_OPTIONS = {
+    "max_train_batches": None,
+    "max_val_batches": None,
+    "overfit_batches": None,
+    "sanity_val_batches": 2,
+}
 
 
 def build(config: Mapping[str, Any]) -> dict[str, Any]:

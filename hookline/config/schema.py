@@ -49,7 +49,9 @@ TOP_LEVEL: dict[str, Any] = {
 TRAINING: dict[str, Any] = {
     "epochs": int,
     "iters": int,
+    "max_train_batches": int,
     "max_val_batches": int,
+    "overfit_batches": int,
     "sanity_val_batches": int,
     "loss": COMPONENT,
     "metrics": list[COMPONENT],

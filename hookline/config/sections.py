@@ -137,7 +137,7 @@ def _check_training(value: dict[str, Any]) -> list[Problem]:
         found = "both" if lengths else "neither"
         message = f"needs exactly one of 'epochs' and 'iters', but has {found}"
         problems.append(Problem(message, ("training",), parameter="epochs"))
-    for key in (*lengths, "max_val_batches"):
+    for key in (*lengths, "max_train_batches", "max_val_batches", "overfit_batches"):
         if key in given:
             problems += _at_least(1, given[key], ("training", key))
     if "sanity_val_batches" in given:

@@ -12,6 +12,7 @@ from hookline.data.info import DataInfo, describe
 from hookline.data.loader import ResumableLoader, StreamLoader, make_loader
 from hookline.data.replacement import make_resumable, share_loaders
 from hookline.data.sampler import EpochSampler
+from hookline.data.training import prepare_training_data
 from hookline.registry import Registry
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "describe",
     "make_loader",
     "make_resumable",
+    "prepare_training_data",
     "share_loaders",
 ]
 

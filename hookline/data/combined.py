@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain, cycle, repeat
 from typing import Any, Literal, get_args
 
 from hookline.data.generators import END
 from hookline.data.position import LoaderPosition, check_partial_epochs, find_position
-from hookline.data.protocols import length_of
+from hookline.data.protocols import length_of, set_default_seed
 from hookline.errors import ConfigError, require_choice
 
 CombinedMode = Literal["max_size", "min_size", "sequential", "interleave"]
@@ -65,14 +66,18 @@ class CombinedLoader:
         """Return the batches of an epoch; a run reads them through `make_position`."""
         parts = {}
         for name, loader in self.loaders.items():
-            parts[name] = _Part(self.lengths[name], lambda _, loader=loader: iter(loader))
-        return self._read(parts)
+            parts[name] = _Part(self.lengths[name], partial(_iterate, loader))
+        return self.read(parts)
 
     def map(self, function: Callable[[Any], Any]) -> CombinedLoader:
         """Return the same combination of other loaders: the results of a function."""
         loaders = {name: function(loader) for name, loader in self.loaders.items()}
         ratios = self.ratios if self.mode == "interleave" else None
         return CombinedLoader(loaders, self.mode, ratios)
+
+    def set_default_seed(self, seed: int) -> None:
+        """Pass a seed to the loaders that were made without one."""
+        set_default_seed(self.loaders, seed)
 
     def make_position(self) -> LoaderPosition:
         """Return the position in the batches of a run."""
@@ -95,7 +100,8 @@ class CombinedLoader:
             before += ratio
         return counts
 
-    def _read(self, parts: Mapping[str, _Part], start: int = 0) -> Iterator[dict[str, Any]]:
+    def read(self, parts: Mapping[str, _Part], start: int = 0) -> Iterator[dict[str, Any]]:
+        """Yield the batches of an epoch from a number on, from the batches of each loader."""
         names = self._names_by_batch()
         for number in range(len(self)):
             chosen = next(names)
@@ -147,7 +153,7 @@ class CombinedPosition:
                 part.batches = position.begin_epoch()
             parts[name] = part
         self._states = None
-        return self._loader._read(parts, self.batches_done)
+        return self._loader.read(parts, self.batches_done)
 
     def set_epoch(self, epoch: int) -> None:
         """Go to the beginning of an epoch."""
@@ -261,6 +267,10 @@ class _Part:
             next(self.batches, None)  # some samplers end their epoch only then
             self.batches = None
         return batch
+
+
+def _iterate(loader: Any, number: int) -> Iterator[Any]:
+    return iter(loader)
 
 
 def _length(name: str, loader: Any) -> int:

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 from hookline.data.loader import ResumableLoader
 from hookline.data.options import PASSED_ON
 from hookline.data.position import LoaderPosition, check_partial_epochs, find_position
-from hookline.data.protocols import length_of
+from hookline.data.protocols import length_of, set_default_seed
 
 
 class LimitedLoader:
@@ -34,6 +34,10 @@ class LimitedLoader:
 
     def __iter__(self) -> Iterator[Any]:
         return islice(iter(self.loader), self.max_batches)
+
+    def set_default_seed(self, seed: int) -> None:
+        """Pass a seed to the loader if it was made without one."""
+        set_default_seed(self.loader, seed)
 
     def make_position(self) -> LoaderPosition:
         """Return the position in the batches of a run."""
