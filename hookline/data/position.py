@@ -185,7 +185,7 @@ def find_position(loader: Any) -> LoaderPosition:
 def check_partial_epochs(loader: Any, component: str) -> None:
     """Raise if a loader cannot begin its next epoch before the current one is read to its end.
 
-    A state of its own may then be that of the unfinished epoch.
+    Its state may then be that of the unfinished epoch.
 
     Raises:
         ConfigError: If the loader, its sampler or its stream has `state_dict`.

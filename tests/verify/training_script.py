@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from hookline import Runner, drive, make_loader
+from hookline import BaseHook, Runner, drive, make_loader
 
 EPOCHS = 4
 WIDTH = 1000
@@ -66,7 +66,41 @@ def push(model, optimizer, loader) -> None:
             run.end_epoch()
 
 
-LOOPS = {"runner": use_runner, "pull": pull, "push": push}
+class Unsaved(BaseHook):
+    """Scales the loss by a count of iterations that no checkpoint holds."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def after_forward(self, runner) -> None:
+        self.count += 1
+        runner.outputs["loss"] = runner.outputs["loss"] * self.count
+
+
+def unsaved(model, optimizer, loader) -> None:
+    parts = {"train_loader": loader, "optimizer": optimizer, "loss_fn": nn.CrossEntropyLoss()}
+    hooks = [SAVE, LOG, Unsaved()]
+    Runner(model, hooks=hooks, max_epochs=EPOCHS, drop_hooks=["ReportHook"], **parts).train()
+
+
+def undeclared(model, optimizer, loader) -> None:
+    """Add noise from a generator that the run does not know."""
+    generator = torch.Generator().manual_seed(0)
+    with drive([SAVE, LOG], model, optimizer, loader, max_epochs=EPOCHS) as run:
+        for inputs, targets in run:
+            noisy = inputs + torch.randn(inputs.shape, generator=generator)
+            run.loss(nn.functional.cross_entropy(model(noisy), targets)).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+LOOPS = {
+    "runner": use_runner,
+    "pull": pull,
+    "push": push,
+    "unsaved": unsaved,
+    "undeclared": undeclared,
+}
 
 if __name__ == "__main__":
     main(sys.argv[1])
