@@ -1,4 +1,4 @@
-"""Measure clipping, accumulation and a cosine schedule as hooks, against the same loop by hand.
+"""Measure clipping, accumulation, schedules and two optimizers against the same loop by hand.
 
     python benchmarks/optimization.py [--blocks 400] [--block 40] [--json FILE]
 
@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -32,6 +33,42 @@ GROUP = 4  # iterations in an optimizer step
 MAX_NORM = 1.0
 MIN_LR = 0.0001
 CLIP = {"max_norm": MAX_NORM}
+TWO = "two optimizers"
+
+
+def two_optimizers(model: torch.nn.Module) -> dict[str, torch.optim.Optimizer]:
+    """Return Muon for the matrices and AdamW for the other parameters."""
+    matrices = [each for each in model.parameters() if each.ndim == 2]
+    others = [each for each in model.parameters() if each.ndim != 2]
+    return {
+        "matrices": torch.optim.Muon(matrices, lr=0.001),
+        "others": torch.optim.AdamW(others, lr=0.001),
+    }
+
+
+def two_by_hand(loader: TurnLoader) -> None:
+    """Train with two optimizers and clipping over both."""
+    model, _, loss_fn = parts()
+    params, optimizers = list(model.parameters()), list(two_optimizers(model).values())
+    model.train()
+    for inputs, targets in loader:
+        loss_fn(model(inputs), targets).backward()
+        torch.nn.utils.clip_grad_norm_(params, MAX_NORM)
+        for optimizer in optimizers:
+            optimizer.step()
+        for optimizer in optimizers:
+            optimizer.zero_grad(set_to_none=True)
+
+
+def two_hookline(loader: TurnLoader) -> None:
+    model, _, loss_fn = parts()
+    run(
+        loader,
+        model,
+        two_optimizers(model),
+        loss_fn,
+        [{"type": "OptimizerHook", "grad_clip": CLIP}],
+    )
 
 
 def by_hand(loader: TurnLoader, *, clip: bool, accumulate: bool, cosine: bool) -> None:
@@ -63,6 +100,13 @@ def hookline(loader: TurnLoader, *, clip: bool, accumulate: bool, cosine: bool) 
     hooks = [{**owner, "grad_clip": CLIP if clip else None}]
     if cosine:
         hooks.append({"type": "CosineAnnealingLrUpdaterHook", "min_lr": MIN_LR, "by_epoch": False})
+    run(loader, model, optimizer, loss_fn, hooks)
+
+
+def run(
+    loader: TurnLoader, model: torch.nn.Module, optimizer: Any, loss_fn: Any, hooks: list[Any]
+) -> None:
+    """Train without the default hooks."""
     drop = [name for name in DEFAULT_HOOKS if name != "OptimizerHook"]
     with tempfile.TemporaryDirectory() as folder:
         Runner(
@@ -89,16 +133,17 @@ FEATURES = {
 def measure(blocks: int, block: int) -> dict[str, dict[str, float]]:
     """Return the microseconds per iteration of both, and their ratio."""
     ways: dict[str, Callable[..., None]] = {"hand": by_hand, "hookline": hookline}
-    contenders = {
+    contenders: dict[str, Callable[[TurnLoader], None]] = {
         f"{way} {name}": partial(ways[way], **FEATURES[name]) for name in FEATURES for way in ways
     }
+    contenders |= {f"hand {TWO}": two_by_hand, f"hookline {TWO}": two_hookline}
     times = take_turns(contenders, blocks, block)
     return {
         name: {
             "hand_us": statistics.median(times[f"hand {name}"]),
             **ratio(times[f"hookline {name}"], times[f"hand {name}"]),
         }
-        for name in FEATURES
+        for name in (*FEATURES, TWO)
     }
 
 
@@ -113,10 +158,10 @@ def main() -> None:
     results = measure(arguments.blocks, arguments.block)
     setup = f"tiny MLP 32-64-10, batch 32, one thread, torch {torch.__version__}"
     print(f"{setup}; medians of {arguments.blocks} turns")
-    print(f"{'':14}{'by hand µs':>12}{'hookline µs':>13}{'ratio':>8}   quartiles")
+    print(f"{'':16}{'by hand µs':>12}{'hookline µs':>13}{'ratio':>8}   quartiles")
     for name, row in results.items():
         times = f"{row['hand_us']:12.1f}{row['us']:13.1f}"
-        print(f"{name:14}{times}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")
+        print(f"{name:16}{times}{row['ratio']:8.3f}   {row['low']:.3f}–{row['high']:.3f}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -71,4 +71,4 @@ class MemorySnapshotHook(BaseHook):
     def _write(self, runner: BaseRunner, event: str) -> None:
         path = runner.work_dir / f"memory_{event}_rank{runner.world.rank}.pickle"
         path.parent.mkdir(parents=True, exist_ok=True)
-        torch.cuda.memory._dump_snapshot(str(path))  # noqa: SLF001
+        torch.cuda.memory._dump_snapshot(str(path))  # type: ignore[no-untyped-call]  # noqa: SLF001

@@ -81,7 +81,7 @@ class _KnownGradients(torch.autograd.Function):
         return loss.clone()
 
     @staticmethod
-    def backward(ctx: Any, scale: torch.Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, scale: torch.Tensor) -> Any:
         scaled = [None if each is None else each * scale for each in ctx.gradients]
         return None, None, *scaled
 

@@ -80,9 +80,9 @@ def read_value(group: Group, path: str) -> float | None:
         value = group.get(path)
     else:
         values = group.get(indexed[1])
-        index = int(indexed[2])
-        is_long_enough = isinstance(values, (list, tuple)) and index < len(values)
-        value = values[index] if is_long_enough else None
+        if not isinstance(values, (list, tuple)) or int(indexed[2]) >= len(values):
+            return None
+        value = values[int(indexed[2])]
     if isinstance(value, bool) or not isinstance(value, (int, float, torch.Tensor)):
         return None
     return float(value)

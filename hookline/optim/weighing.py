@@ -34,8 +34,8 @@ def rank_weight(outputs: Mapping[str, Any], world: World) -> Number:
     Ranks average their gradients as if all losses were means of equally many terms. All ranks must
     state a count, or none.
     """
-    count = stated_count(outputs)
-    if world.size == 1 or count is None:
+    count = None if world.size == 1 else stated_count(outputs)
+    if count is None:
         return 1.0
     own, total = sum_over_ranks(count, outputs["loss"].device)
     return own * world.size / total
