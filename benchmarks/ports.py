@@ -1,6 +1,6 @@
 """Compare the ports in examples/ports with their plain loops: time per iteration and lines.
 
-    python benchmarks/ports.py [--rounds 5] [--json FILE]
+    python benchmarks/ports.py [NAME …] [--rounds 5] [--json FILE]
 
 Plain loop and port run in turns in one process, on one thread. The time of an iteration is the CPU
 time of the thread between its first optimizer step and that of the next iteration; a run counts
@@ -124,6 +124,7 @@ def _length(node: ast.FunctionDef | ast.ClassDef, lines: list[str]) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="the ports; all by default")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="also write the results here")
     arguments = parser.parse_args()
@@ -131,7 +132,7 @@ def main() -> None:
     logging.getLogger("hookline").setLevel(logging.ERROR)
     print(f"{'':21}{'lines':>11}{'plain':>10}{'ported':>10}{'ratio':>8}   range")
     results = {}
-    for name in RUNS:
+    for name in arguments.names or RUNS:
         row = {**count_lines(FOLDER / f"{name}.py"), **compare(name, arguments.rounds)}
         results[name] = row
         lines = f"{row['plain_lines']} → {row['ported_lines']}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, suggest
+from hookline.imports import import_by_path
 from hookline.metrics import torchmetric
 from hookline.metrics.base import METRICS, Metric
 from hookline.metrics.means import Mean
@@ -20,7 +22,7 @@ def build_metric(config: Any) -> Metric:
     """Build one metric.
 
     Args:
-        config: A name (`accuracy`, `top5`, `MulticlassF1Score`), a mapping
+        config: A name (`accuracy`, `top5`, `MulticlassF1Score`), a dotted path, a mapping
             `{type: name, parameters…}`, a metric class, a metric, or a function
             `(preds, targets) -> value`, which becomes the mean of its values over all samples.
     """
@@ -76,6 +78,11 @@ def check_metric(config: Any) -> list[Problem]:
     if isinstance(config, Mapping) and not isinstance(config.get("type"), str):
         return [Problem("missing 'type': the name of a metric", parameter="type")]
     name, arguments = _split(config)
+    if _find_function(name) is not None:
+        return [
+            Problem(f"{name!r} is a function, which has no parameters here", (key,), parameter=key)
+            for key in arguments
+        ]
     try:
         cls = _find(name)
     except ConfigError as error:
@@ -122,6 +129,9 @@ def _split(config: str | Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _build(name: str, arguments: dict[str, Any]) -> Metric:
+    function = _find_function(name)
+    if function is not None:
+        return Mean(function)
     defaults = SHORT_NAMES[name][1] if name in SHORT_NAMES and name not in METRICS else {}
     return _instance(_find(name), {**defaults, **arguments})
 
@@ -141,6 +151,17 @@ def _find(name: str) -> type:
         message = f"unknown metric {name!r}"
         raise ConfigError(message, path=("type",), parameter="type", suggestion=suggestion)
     return cls
+
+
+def _find_function(name: str) -> Callable[..., Any] | None:
+    """Return the function that a dotted path names; None if it names something else."""
+    if name in METRICS or "." not in name:
+        return None
+    try:
+        found = import_by_path(name, "metric", callable)
+    except ConfigError:
+        return None  # `_find` reports it.
+    return found if inspect.isfunction(found) else None
 
 
 def _is_torchmetric(cls: type) -> bool:

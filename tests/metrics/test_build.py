@@ -51,6 +51,23 @@ def test_a_users_metric_is_found_registered_or_by_path():
     assert metric.compute() == 1
 
 
+def half_right(preds, targets):
+    return 0.5
+
+
+def test_a_function_is_found_by_its_path_and_has_no_parameters():
+    path = f"{__name__}.half_right"
+    metrics = build_metrics([path, {"type": path, "name": "other"}])
+    for metric in metrics.values():
+        metric.update(torch.randn(4, 3), torch.zeros(4, dtype=torch.int64))
+    assert {name: float(metric.compute()) for name, metric in metrics.items()} == {
+        "half_right": 0.5,
+        "other": 0.5,
+    }
+    (problem,) = check_metric({"type": path, "share": 0.1})
+    assert fields(problem, "parameter", "path") == {"parameter": "share", "path": ("share",)}
+
+
 def test_a_function_becomes_a_mean_and_an_instance_stays_what_it_is():
     metric = build_metric(lambda preds, targets: (preds - targets).abs().max())
     metric.update(torch.zeros(2), torch.ones(2))
