@@ -21,6 +21,7 @@ from hookline.dry_run.loaders import count_batches, list_loaders
 from hookline.duration import parse_duration
 from hookline.engine import BaseHook, BaseRunner
 from hookline.hooks import CheckpointHook, EvalHook, TimeLimitHook
+from hookline.optim.groups import by_name
 
 MAX_MEMORY_SHARE = 0.9
 MAX_WAITING_SHARE = 0.5
@@ -233,9 +234,9 @@ def _count_bytes(tensors: Iterable[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _optimizer_tensors(optimizer: Any) -> list[torch.Tensor]:
+def _optimizer_tensors(optimizers: Any) -> list[torch.Tensor]:
     tensors: list[torch.Tensor] = []
-    if isinstance(optimizer, torch.optim.Optimizer):
-        for state in optimizer.state.values():
+    for optimizer in by_name(optimizers).values():
+        for state in getattr(optimizer, "state", {}).values():
             tensors += [value for value in state.values() if isinstance(value, torch.Tensor)]
     return tensors

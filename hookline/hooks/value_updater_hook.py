@@ -29,6 +29,8 @@ OWNERS = ("loss_fn.", "model.")  # beginnings of values that are attributes
 class ValueUpdaterHook(ScheduleHook):
     """Set any value of the optimizers on a schedule, for all parameter groups or some.
 
+    Parameter groups without weight decay stay without it.
+
     Args:
         value: Value of a parameter group, such as `lr`, `weight_decay` or `betas[1]`, or a number
             of the loss function or model, such as `loss_fn.alpha`.
@@ -97,6 +99,8 @@ class ValueUpdaterHook(ScheduleHook):
             setattr(self._target, self._attribute, self.value_at(runner, self._initial))
 
     def compute(self, initial: float, progress: int, end: int) -> float:
+        if self.value == "weight_decay" and initial == 0.0:
+            return 0.0
         return self._policy.compute(initial, progress, end)
 
     def fit(self, end: int) -> int:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.dist import optim_jobs
+from tests.dist import jobs, optim_jobs
 from tests.dist.processes import run_job
 
 pytestmark = pytest.mark.slow
@@ -36,6 +36,26 @@ def test_two_optimizers_step_as_in_one_process(tmp_path: Path, strategy: str) ->
     assert all(
         torch.equal(both[0]["weights"][name], both[1]["weights"][name]) for name in alone["weights"]
     )
+
+
+def test_frozen_parameters_are_trained_later_on_all_ranks(tmp_path: Path) -> None:
+    options = {"hooks": [{"type": "FreezeHook", "params": "0", "end": 1}], "max_epochs": 2}
+    (alone,) = run_job(1, jobs.train, tmp_path / "one", **options)
+    both = run_job(2, jobs.train, tmp_path / "two", **options)
+    assert close(both[0]["weights"], alone["weights"])
+    assert close(both[0]["weights"], both[1]["weights"], 0.0)
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_two_optimizers_resume_as_if_never_interrupted(tmp_path: Path, strategy: str) -> None:
+    job = optim_jobs.train_with_two_optimizers
+    options = {"strategy": strategy, "max_epochs": 2}
+    straight = run_job(2, job, tmp_path / "straight", **options)
+    stop = [{"type": "StopAtHook", "iter": 9}]
+    run_job(2, job, tmp_path / "cut", hooks=stop, **options)
+    resumed = run_job(2, job, tmp_path / "cut", resume="auto", **options)
+    assert close(resumed[0]["weights"], straight[0]["weights"], 0.0)
+    assert resumed[0]["steps"] == straight[0]["steps"]
 
 
 def test_a_gan_that_steps_by_itself_trains_as_in_one_process(tmp_path: Path) -> None:

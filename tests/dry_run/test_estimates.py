@@ -115,6 +115,9 @@ def test_memory_of_weights_gradients_and_optimizer_is_counted(tmp_path: Path) ->
     assert memory["optimizer"] == 2 * 12 * 4 + 4  # two moments, and the number of steps
     assert memory["snapshot"] == 9
     assert 0 < memory["peak"] < memory["total"]
+    runner.optimizer = {"a": runner.optimizer, "b": torch.optim.SGD([torch.zeros(1)], lr=0.1)}
+    several = estimates.measure_memory(runner, snapshot_size=9)
+    assert several["optimizer"] == memory["optimizer"]
 
 
 def test_memory_that_is_nearly_used_up_is_a_warning() -> None:

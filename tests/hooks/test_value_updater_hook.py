@@ -104,3 +104,16 @@ def test_the_weight_of_a_loss_is_scheduled(tmp_path: Path) -> None:
     note = LambdaHook(after_forward=lambda: seen.append(loss_fn.alpha))
     make_runner(tmp_path, hook, note, loss_fn=loss_fn).train()
     assert seen == pytest.approx([2.0 * (1 - index / 8) for index in range(8)])
+
+
+def test_groups_without_weight_decay_stay_without_it(tmp_path: Path) -> None:
+    model = small_model()
+    groups = [
+        {"params": [model[0].weight], "weight_decay": 0.5},
+        {"params": [model[0].bias], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups)
+    hook = ValueUpdaterHook("weight_decay", {"type": "linear", "to": 0.9}, by_epoch=False)
+    make_runner(tmp_path, hook, model=model, optimizer=optimizer).train()
+    assert optimizer.param_groups[0]["weight_decay"] == pytest.approx(0.85)
+    assert optimizer.param_groups[1]["weight_decay"] == 0.0
