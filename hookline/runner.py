@@ -236,6 +236,31 @@ class Runner(BaseRunner):
             self.register_service("visualizer", Visualizer(self.events))
         super().register_hooks(hooks)
 
+    def set_train_loader(self, loader: Iterable[Any]) -> None:
+        """Replace the training data; call it in `before_epoch` or `before_train_epoch`.
+
+        A hook that chooses the loader by `runner.epoch` resumes exactly at any iteration: its
+        choice is made again before the position is restored.
+
+        Args:
+            loader: An iterable of training batches, also of another length.
+
+        Raises:
+            HooklineError: Inside an epoch.
+        """
+        if self.loop.phase not in ("", "before_epoch"):
+            raise HooklineError(
+                "set_train_loader must be called between epochs, in before_epoch or "
+                "before_train_epoch",
+                parameter="loader",
+            )
+        check_arguments({"train_loader": loader})
+        loader = share_loaders(loader, self.world.rank, self.world.size, training=True)
+        set_default_seed(loader, self.seed)
+        self.train_loader = loader
+        self.epoch_length = length_of(loader)
+        self.loop.update_length()
+
     def dry_run(self, limit: float = 300.0) -> DryRunResult:
         """Try this run on a few batches, as `hookline dry-run` does, and return the findings.
 

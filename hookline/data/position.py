@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torch.utils.data import DataLoader, IterableDataset
@@ -75,6 +76,21 @@ class LoaderPosition(Protocol):
         """Go to a position."""
 
 
+@dataclass
+class _Resumed:
+    """A loader whose position was restored, and its sampler before that."""
+
+    loader: Any
+    state: Any
+    sampler: Any
+    error: ConfigError | None = None
+
+    def undo(self) -> None:
+        """Give the loader its own seed back: the position is that of another one."""
+        if self.sampler is not None:
+            self.loader.sampler = self.sampler
+
+
 class DataPosition:
     """Where a run is in its training data."""
 
@@ -82,6 +98,7 @@ class DataPosition:
         self._loader: Any = None
         self._position: LoaderPosition | None = None
         self._is_placed = False  # a resume has put the loader into the current epoch
+        self._resumed: _Resumed | None = None  # from a resume until its epoch is opened
 
     def of(self, loader: Any) -> LoaderPosition:
         """Return the position in a loader."""
@@ -91,7 +108,18 @@ class DataPosition:
         return self._position
 
     def open_epoch(self, loader: Any, epoch: int, batches_done: int) -> Iterator[Any]:
-        """Return the batches that an epoch still has."""
+        """Return the batches that an epoch still has.
+
+        If a hook has replaced the loader since a resume, the position of the new one is restored.
+        """
+        resumed, self._resumed = self._resumed, None
+        if resumed is not None and resumed.loader is not loader:
+            self._is_placed = False
+            resumed.undo()
+            if batches_done:
+                self._place(loader, resumed.state, epoch, batches_done)
+        elif resumed is not None and resumed.error is not None:
+            raise resumed.error
         position = self.of(loader)
         if batches_done == 0 and not self._is_placed:
             position.set_epoch(epoch)
@@ -115,6 +143,16 @@ class DataPosition:
             The batches before the position. It differs from `batches_done` if the batch size has
             changed since the checkpoint.
         """
+        sampler = loader.sampler if is_positioned(loader) else None
+        self._resumed = _Resumed(loader, state, sampler)
+        try:
+            self._place(loader, state, epoch, batches_done)
+        except ConfigError as error:
+            self._resumed.error = error  # A hook may still replace the loader before the epoch.
+            return batches_done
+        return self.of(loader).batches_done if batches_done else 0
+
+    def _place(self, loader: Any, state: Any, epoch: int, batches_done: int) -> None:
         position = self.of(loader)
         if state is None and batches_done:
             position = self._position = RereadPosition(loader, READ_AGAIN)
@@ -123,7 +161,6 @@ class DataPosition:
         if state is not None:
             position.load_state_dict(state)
         self._is_placed = position.epoch == epoch
-        return position.batches_done if batches_done else 0
 
     def divide(self, loader: Any, state: Any, ranks_then: int, ranks_now: int) -> Any:
         """Return the state that a rank can use after the number of ranks has changed.

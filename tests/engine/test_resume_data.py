@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from hookline import Runner, make_loader
 from hookline.engine import BaseHook
+from hookline.errors import ConfigError, HooklineError
 from hookline.hooks import StopAtHook
 from hookline.rng import restore_rng, rng_state
 
@@ -138,3 +139,72 @@ def test_a_stateful_loader_without_a_length_resumes_at_the_end_of_an_epoch(tmp_p
     run(tmp_path, StatefulStream(), max_epochs=1)
     _, second = run(tmp_path, StatefulStream(), resume="auto")
     assert second.samples == list(range(SAMPLES))
+
+
+def fixed_data() -> TensorDataset:
+    generator = torch.Generator().manual_seed(0)
+    return TensorDataset(torch.randn(SAMPLES, 4, generator=generator), torch.arange(SAMPLES))
+
+
+class Curriculum(BaseHook):
+    """Trains on more samples in each epoch, and on the first loader again in the last one."""
+
+    def __init__(self, kind: str = "ours") -> None:
+        self.kind = kind
+        self.lengths: list[tuple[int, int]] = []
+        self.first = None
+
+    def before_train_epoch(self, runner):
+        if self.first is None:
+            self.first = runner.train_loader
+        runner.set_train_loader(self.choose(runner.epoch))
+        self.lengths.append((runner.epoch_length, runner.max_iters))
+
+    def choose(self, epoch: int):
+        if epoch == 4:
+            return self.first
+        part = torch.utils.data.Subset(fixed_data(), range(4 * (epoch + 2)))
+        if self.kind == "ours":
+            return make_loader(part, 2, shuffle=True, seed=epoch)
+        return DataLoader(part, 2, shuffle=True)
+
+
+@pytest.mark.parametrize("kind", ["ours", "torch"])
+@pytest.mark.parametrize("stop", [3, 4, 9, 20, 29])
+def test_a_loader_that_a_hook_chooses_by_epoch_resumes_exactly(tmp_path, kind, stop):
+    def start():
+        torch.manual_seed(0)
+        return make_loader(fixed_data(), 2, shuffle=True, seed=7)
+
+    lengths = [4, 6, 8, 10, 13]
+    hook = Curriculum(kind)
+    whole, straight = run(tmp_path / "whole", start(), hook, max_epochs=5, seed=1)
+    assert whole.iter == sum(lengths)
+    assert [length for length, _ in hook.lengths] == lengths
+    assert hook.lengths[-1][1] == sum(lengths)
+    cut = tmp_path / "cut"
+    parts = {"max_epochs": 5, "seed": 1}
+    _, first = run(cut, start(), Curriculum(kind), StopAtHook(iter=stop), **parts)
+    resumed, second = run(cut, start(), Curriculum(kind), resume="auto", **parts)
+    assert resumed.iter == sum(lengths)
+    assert first.samples + second.samples == straight.samples
+    assert torch.equal(resumed.model.weight, whole.model.weight)
+
+
+def test_the_training_data_cannot_be_replaced_inside_an_epoch(tmp_path):
+    class Late(BaseHook):
+        def before_train_iter(self, runner):
+            runner.set_train_loader(ours(2))
+
+    with pytest.raises(HooklineError, match="between epochs"):
+        run(tmp_path, ours(2), Late())
+
+
+def test_a_position_that_does_not_fit_is_still_an_error_before_the_first_batch(tmp_path):
+    run(tmp_path, ours(4), StopAtHook(iter=2))
+    seen = Seen()
+    other = make_loader(TensorDataset(torch.randn(10, 4), torch.arange(10)), 4, shuffle=True)
+    with pytest.raises(ConfigError) as caught:
+        run(tmp_path, other, seen, resume="auto")
+    assert (caught.value.component, caught.value.parameter) == ("train_loader", "length")
+    assert seen.samples == []
