@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from hookline import Runner
 from hookline.engine import BaseHook
+from hookline.errors import ConfigError
 from hookline.hooks import StopAtHook
 from hookline.verify import compare_runs
 from tests.data.loaders import MAP_STYLE, OTHERS, STREAMS
@@ -71,6 +72,20 @@ def find_differences(folder: Path, name: str, num_workers: int) -> dict[str, Any
             if unexpected:
                 differences[f"{number}, {subject}"] = unexpected
     return {"trace": straight, "differences": differences}
+
+
+def train_to(folder: Path, name: str, cut: int) -> None:
+    """Train until a cut, which saves a checkpoint."""
+    _train(folder, make_loader(name, 0), cut)
+
+
+def find_refusal(folder: Path, name: str) -> dict[str, Any]:
+    """Resume, and return the fields of the error."""
+    try:
+        _train(folder, make_loader(name, 0))
+    except ConfigError as error:
+        return {"component": error.component, "advice": error.suggestion.advice}
+    return {}
 
 
 def _train(folder: Path, loader: Any, cut: int | None = None) -> list[Any]:

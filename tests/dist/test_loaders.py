@@ -26,6 +26,14 @@ def test_each_of_two_ranks_continues_at_its_own_position(tmp_path, name):
     assert one != two
 
 
+@pytest.mark.slow
+def test_a_stateful_loader_of_one_rank_is_refused_by_two_inside_an_epoch(tmp_path):
+    run_job(1, loader_jobs.train_to, tmp_path, name=STATEFUL, cut=5)
+    for refusal in run_job(2, loader_jobs.find_refusal, tmp_path, name=STATEFUL):
+        assert refusal["component"] == "train_loader"
+        assert "same number of ranks" in refusal["advice"]
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*ALL, STATEFUL])
 def test_every_loader_continues_exactly_on_each_of_two_ranks(tmp_path, name):
