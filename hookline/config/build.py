@@ -185,7 +185,7 @@ def _build_loader(config: Config, dataset: Dataset[Any], split: str, seed: int) 
     given = _get(config, "loader", {})
     excluded = set(SPLITS)
     if split != "train":  # An evaluation scores every sample once, in order.
-        excluded |= {"shuffle", "shuffle_method", "drop_last"}
+        excluded |= {"shuffle", "shuffle_method", "sample_weights", "drop_last"}
     common = {name: value for name, value in given.items() if name not in excluded}
     options = {**_without_none(common), **_without_none(_get(given, split, {}))}
     options.setdefault("shuffle", split == "train" and not isinstance(dataset, IterableDataset))

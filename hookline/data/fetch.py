@@ -100,10 +100,10 @@ class Fetch(Dataset[Any]):
         finally:
             _restore(self._seeded)
 
-    def __getitems__(self, message: tuple[int, list[int]]) -> Any:
+    def __getitems__(self, message: tuple[int, list[int], Sequence[int] | None]) -> Any:
         """Return the batch of one item of the batch sampler; torch's DataLoader calls this."""
-        key, indices = message
-        return self.batch(key, indices)
+        key, indices, positions = message
+        return self.batch(key, indices, positions)
 
     def _exact_batch(self, key: int, indices: list[int], positions: Sequence[int] | None) -> Any:
         """Return a batch; read it again as long as a generator is drawn from for the first time."""

@@ -97,7 +97,7 @@ def limit_batches(loader: Any, max_batches: int | None) -> Any:
 def in_dataset_order(loader: Any) -> Any:
     """Return a loader of the same batches in the order of the dataset, if that is possible."""
     if isinstance(loader, ResumableLoader):
-        loader.sampler = replace(loader.sampler, shuffle=False)
+        loader.sampler = replace(loader.sampler, shuffle=False, weights=None)
         return loader
     if type(loader) is not DataLoader or loader.batch_size is None:
         return loader

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, cast, get_args
 
 import torch
@@ -15,6 +17,7 @@ from hookline.data.fetch import Fetch
 from hookline.data.options import LoaderOptions, check_loader, find_function
 from hookline.data.sampler import EpochSampler, ShuffleMethod
 from hookline.data.seeding import epoch_key
+from hookline.data.weights import SampleWeights, find_weights
 from hookline.data.worker_pool import WorkerPool
 from hookline.errors import ConfigError
 
@@ -31,6 +34,7 @@ def make_loader(
     drop_last: bool = False,
     *,
     shuffle_method: ShuffleMethod = "auto",
+    sample_weights: SampleWeights | None = None,
     rank: int = 0,
     world_size: int = 1,
     **options: Unpack[LoaderOptions],
@@ -49,6 +53,9 @@ def make_loader(
         shuffle_method: How a random order is made: `randperm` draws it with `torch.randperm`,
             `feistel` computes it from the position, in constant memory. `auto` is `feistel` for
             more than 2**24 samples, else `randperm`.
+        sample_weights: Draw the samples of an epoch with replacement: with one weight per sample, a
+            function of the dataset that returns them (also as a dotted path), or `balanced`, with
+            which all classes are equally likely.
         rank: The rank of this process.
         world_size: The number of ranks, each of which reads its part of every batch.
         options: Options of torch's DataLoader: `collate_fn` (also as a dotted path), `pin_memory`,
@@ -65,6 +72,7 @@ def make_loader(
         "seed": seed,
         "drop_last": drop_last,
         "shuffle_method": shuffle_method,
+        "sample_weights": sample_weights,
     }
     passed_on: dict[str, Any] = {**options}
     problems = check_loader({**own, **passed_on})
@@ -74,9 +82,10 @@ def make_loader(
         passed_on["collate_fn"] = find_function(passed_on["collate_fn"])
     check_dataset(dataset)
     if isinstance(dataset, IterableDataset):
-        if shuffle:
-            message = "'shuffle' must be false for an IterableDataset, which has its own order"
-            raise ConfigError(message, component="loader", parameter="shuffle", value=shuffle)
+        for name, value in (("shuffle", shuffle), ("sample_weights", sample_weights)):
+            if value is not None and value is not False:
+                message = f"{name!r} cannot be set for an IterableDataset, which has its own order"
+                raise ConfigError(message, component="loader", parameter=name, value=value)
         passed_on.update(batch_size=batch_size, num_workers=num_workers, drop_last=drop_last)
         return StreamLoader(dataset, seed, **passed_on)
     length = len(dataset)  # type: ignore[arg-type]
@@ -85,6 +94,8 @@ def make_loader(
     sampler = EpochSampler(
         length, batch_size, shuffle, seed or 0, drop_last, rank, world_size, shuffle_method
     )
+    if sample_weights is not None:
+        sampler = replace(sampler, weights=find_weights(dataset, sample_weights))
     passed_on["has_own_seed"] = seed is not None
     return ResumableLoader(cast("Dataset[Any]", dataset), sampler, num_workers, **passed_on)
 
@@ -176,7 +187,7 @@ class ResumableLoader:
             samples = self.sampler.after(self._start, batches_done - before)
         else:
             samples = self.sampler.after(0, batches_done)
-        return {
+        state = {
             "epoch": self.epoch,
             "samples": samples,
             "seed": self.sampler.seed,
@@ -184,6 +195,10 @@ class ResumableLoader:
             "shuffle_method": self.sampler.find_method(),
             "length": self.sampler.length,
         }
+        checksum = self._weights_checksum()
+        if checksum is not None:
+            state["weights"] = checksum
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go to a position and use its seed from now on, because the epoch's order depends on it.
@@ -206,6 +221,8 @@ class ResumableLoader:
         if state["samples"]:
             _check_unchanged("length", state, state["length"], sampler.length)
             _check_unchanged("shuffle", state, state["shuffle"], sampler.shuffle)
+            checksum = self._weights_checksum()
+            _check_unchanged("sample_weights", state, state.get("weights"), checksum)
             if sampler.shuffle_method != "auto":
                 _check_unchanged("shuffle_method", state, method, sampler.shuffle_method)
         if sampler.shuffle_method != "auto" or state["length"] != sampler.length:
@@ -217,10 +234,18 @@ class ResumableLoader:
     def _iterate(self, start: int) -> Iterator[Any]:
         key = epoch_key(self.sampler.seed, self.epoch)
         batches = self.sampler.batches(self.epoch, start)
+        positions: Iterator[range | None] = repeat(None)
+        if self.sampler.weights is not None:  # a sample may come twice, with other random numbers
+            positions = self.sampler.positions(start)
         if self._in_process:  # DataLoader adds about 60 µs to every batch
-            return map(partial(self._fetch.batch, key), batches)
-        plans = ((key, batch.tolist()) for batch in batches)
+            return map(partial(self._fetch.batch, key), batches, positions)
+        numbered = zip(batches, positions, strict=False)
+        plans = ((key, batch.tolist(), places) for batch, places in numbered)
         return self._workers.read(plans, key)
+
+    def _weights_checksum(self) -> int | None:
+        weights = self.sampler.weights
+        return None if weights is None else zlib.crc32(weights.numpy().tobytes())
 
 
 def _check_unchanged(name: str, state: Mapping[str, Any], before: Any, now: Any) -> None:

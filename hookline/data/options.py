@@ -33,6 +33,7 @@ OWN: dict[str, Any] = {
     "seed": int | None,
     "drop_last": bool,
     "shuffle_method": ShuffleMethod,
+    "sample_weights": Any,  # checked with the dataset
 }
 PASSED_ON: dict[str, Any] = get_type_hints(LoaderOptions)
 MINIMUM = {"batch_size": 1, "num_workers": 0, "timeout": 0, "prefetch_factor": 1}
@@ -41,7 +42,7 @@ FOR_WORKERS = ("persistent_workers", "prefetch_factor", "multiprocessing_context
 # Options that would make an exact resume impossible, and their replacements.
 ORDER_IS_COMPUTED = "the order follows from seed and epoch, so that a run can resume anywhere"
 REFUSED = {
-    "sampler": f"{ORDER_IS_COMPUTED}; use shuffle",
+    "sampler": f"{ORDER_IS_COMPUTED}; use shuffle or sample_weights",
     "batch_sampler": f"{ORDER_IS_COMPUTED}; use shuffle and batch_size",
     "generator": f"{ORDER_IS_COMPUTED}; use seed",
     "in_order": "batches are always in order, so that a run can resume anywhere",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -40,6 +40,8 @@ class EpochSampler:
         shuffle_method: How a random order is made. `randperm` draws the whole order of an epoch
             with `torch.randperm`. `feistel` computes it from the position, with a little memory
             however many samples there are. `auto` is `feistel` for more than 2**24 samples.
+        weights: The weight of each sample. The samples of an epoch are then drawn with replacement,
+            each with a probability in proportion to its weight.
     """
 
     length: int
@@ -50,6 +52,7 @@ class EpochSampler:
     rank: int = 0
     world_size: int = 1
     shuffle_method: ShuffleMethod = "auto"
+    weights: Tensor | None = field(default=None, compare=False, repr=False)
 
     def batches(self, epoch: int, start: int = 0) -> Iterator[Tensor]:
         """Yield the sample indices of each batch from the position `start`. Reads no data."""
@@ -64,6 +67,16 @@ class EpochSampler:
             samples = find_samples(own[begin : min(begin + chunk, last)])
             yield from samples.split(self.batch_size)  # type: ignore[no-untyped-call]
         yield find_samples(own[last:] or self._repeated(start))
+
+    def positions(self, start: int = 0) -> Iterator[range]:
+        """Yield the positions in the epoch of the samples of each batch."""
+        count = self.count(start)
+        own = range(start + self.rank, self.after(start, count), self.world_size)
+        for number in range(count):
+            begin = number * self.batch_size
+            is_last = number == count - 1
+            chosen = own[begin:] if is_last else own[begin : begin + self.batch_size]
+            yield chosen or self._repeated(start)
 
     def find_method(self) -> Literal["randperm", "feistel"]:
         """Return the method of a random order, which is never `auto`."""
@@ -111,14 +124,28 @@ class EpochSampler:
 
     def _order(self, epoch: int) -> Callable[[range], Tensor]:
         """Return the function from positions of an epoch to samples."""
+        key = epoch_key(self.seed, epoch)
+        if self.weights is not None:
+            return _find_drawn(_draw_weighted(self.weights, order_generator(key)))
         if not self.shuffle:
             return _find_sequential
-        key = epoch_key(self.seed, epoch)
         if self.find_method() == "feistel":
             permutation = FeistelPermutation(self.length, order_key(key))
             return lambda positions: _find_permuted(permutation, positions)
         order = torch.randperm(self.length, generator=order_generator(key), device="cpu")
-        return lambda positions: order[positions.start : positions.stop : positions.step]
+        return _find_drawn(order)
+
+
+def _find_drawn(order: Tensor) -> Callable[[range], Tensor]:
+    return lambda positions: order[positions.start : positions.stop : positions.step]
+
+
+def _draw_weighted(weights: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw as many samples as there are weights; torch.multinomial has a limit of 2**24."""
+    sums = weights.double().cumsum(0)
+    numbers = torch.rand(len(weights), generator=generator, dtype=torch.float64) * sums[-1]
+    last = torch.nonzero(weights)[-1, 0]  # a rounded number may reach the sum of all weights
+    return torch.searchsorted(sums, numbers, right=True).clamp_max(last)
 
 
 def _find_sequential(positions: range) -> Tensor:
