@@ -10,12 +10,15 @@ from typing import IO, TYPE_CHECKING, cast
 from rich.console import Console, RenderableType
 from rich.logging import RichHandler
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from hookline.events.format import SHOWN_LAST, for_lines, format_scalars
 from hookline.streams import UnfailingStream
 
 if TYPE_CHECKING:
     from hookline.events.console import Progress as RunProgress
+
+BAR_WIDTH = 16  # columns
 
 
 class ProgressBar(Progress):
@@ -24,25 +27,31 @@ class ProgressBar(Progress):
     def __init__(self, run: RunProgress) -> None:
         self._run = run  # Set first: rich renders during its constructor.
         super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[scalars]}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(BAR_WIDTH),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[rate]}", table_column=Column(no_wrap=True)),
+            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            # The scalars get the rest of the line; a narrow terminal cuts them.
+            TextColumn(
+                "{task.fields[scalars]}",
+                markup=False,
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+            ),
             console=Console(file=cast(IO[str], UnfailingStream(sys.stdout))),
             refresh_per_second=4,
+            expand=True,
             transient=True,
         )
+        self._scalars: dict[str, float] = {}
         self._task = self.add_task("epoch 1", total=run.max_iters, rate="", scalars="")
         self.start()
 
     def show(self, scalars: Mapping[str, float]) -> None:
-        """Set the scalars behind the bar."""
-        seconds = scalars.get("time", 0.0)
-        shown = {
-            name: value for name, value in for_lines(scalars).items() if name not in SHOWN_LAST
-        }
+        """Update the scalars behind the bar."""
+        self._scalars.update(for_lines(scalars))
+        shown = {name: value for name, value in self._scalars.items() if name not in SHOWN_LAST}
+        seconds = self._scalars.get("time", 0.0)
         self.update(
             self._task,
             scalars=format_scalars(shown),

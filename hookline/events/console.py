@@ -27,7 +27,11 @@ class Progress(Protocol):
 
 @WRITERS.register("console")
 class ConsoleWriter(Writer):
-    """A writer of log lines to the `hookline` logger, with a progress bar on a terminal."""
+    """A writer of log lines to the `hookline` logger, with a progress bar on a terminal.
+
+    A terminal with a bar shows the last training report of each epoch as a line. Without handlers
+    of the user, lines go to the standard output, from the level of the `hookline` logger on.
+    """
 
     def __init__(self, progress: Progress, by_epoch: bool = True, live: bool | None = None) -> None:
         self._progress = progress
@@ -35,18 +39,25 @@ class ConsoleWriter(Writer):
         self._logger = logging.getLogger("hookline")
         self._bar: Any = None
         self._handler: logging.Handler | None = None
+        self._user_level = self._logger.level
+        self._last_report: tuple[int, str] | None = None  # of an epoch, not in a line yet
         if not (self._logger.handlers or logging.getLogger().handlers):
             self._attach(is_terminal(sys.stdout) if live is None else live)
 
     def write_scalars(
         self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
     ) -> None:
-        if mode == "train" and self._bar is not None:
-            self._bar.show(scalars)  # Lines would only push the bar down.
+        if not self._logger.isEnabledFor(logging.INFO):  # Formatting costs time.
             return
-        if self._logger.isEnabledFor(logging.INFO):  # Formatting costs time.
-            shown = format_scalars(for_lines(scalars) if mode == "train" else scalars)
-            self._logger.info("%s  %s", self._position(mode, iter, epoch), shown)
+        shown = format_scalars(for_lines(scalars) if mode == "train" else scalars)
+        line = f"{self._position(mode, iter, epoch)}  {shown}"
+        if mode != "train" or self._bar is None:
+            self._logger.info("%s", line)
+            return
+        self._bar.show(scalars)
+        if self._last_report is not None and self._last_report[0] != epoch:
+            self._log_last_report()
+        self._last_report = (epoch, line)
 
     def write_row(self, row: Row) -> None:
         values = for_lines(row.values) if row.mode == "train" else row.values
@@ -55,14 +66,21 @@ class ConsoleWriter(Writer):
         if row.mode == "train" and self._bar is not None:
             self._bar.show(values)
             return
+        self._log_last_report()
         self._logger.info("%s  %s  %s", row.mode, _position_of(row), format_scalars(values))
 
     def close(self) -> None:
+        self._log_last_report()
         if self._bar is not None:
             self._bar.stop()
         if self._handler is not None:
             self._logger.removeHandler(self._handler)
-            self._logger.setLevel(logging.NOTSET)
+            self._logger.setLevel(self._user_level)
+
+    def _log_last_report(self) -> None:
+        if self._last_report is not None:
+            self._logger.info("%s", self._last_report[1])
+            self._last_report = None
 
     def _position(self, mode: str, finished: int, epoch: int) -> str:
         now = self._progress
@@ -76,7 +94,8 @@ class ConsoleWriter(Writer):
 
     def _attach(self, live: bool) -> None:
         """Attach a handler, because the user has configured no logging."""
-        if live:
+        level = self._user_level or logging.INFO
+        if live and level <= logging.INFO:
             from hookline.events.bar import ProgressBar
 
             self._bar = ProgressBar(self._progress)
@@ -84,8 +103,9 @@ class ConsoleWriter(Writer):
         else:
             self._handler = logging.StreamHandler(UnfailingStream(sys.stdout))
         self._handler.setFormatter(LineFormatter("%(message)s"))
+        self._handler.setLevel(level)
         self._logger.addHandler(self._handler)
-        self._logger.setLevel(logging.INFO)
+        self._logger.setLevel(min(level, logging.INFO))
 
 
 def _position_of(row: Row) -> str:

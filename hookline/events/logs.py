@@ -38,6 +38,46 @@ def log_file(work_dir: Path) -> LogFile:
     return handler
 
 
+class UserLevel(logging.Filter):
+    """A filter of the handlers of the user: they get what they would get without a log file.
+
+    The logger itself passes all lines to the log file.
+
+    Args:
+        logger: The logger, whose level may be too high for the log file.
+    """
+
+    def __init__(self, logger: logging.Logger) -> None:
+        super().__init__(logger.name)
+        self._logger = logger
+        self._own_level = logger.level
+        self._level = logger.getEffectiveLevel()
+        self._handlers = _handlers_of(logger) if self._level > logging.INFO else []
+        for handler in self._handlers:
+            handler.addFilter(self)
+        if self._level > logging.INFO:
+            logger.setLevel(logging.INFO)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not super().filter(record) or record.levelno >= self._level
+
+    def close(self) -> None:
+        """Restore the level."""
+        for handler in self._handlers:
+            handler.removeFilter(self)
+        if self._level > logging.INFO:
+            self._logger.setLevel(self._own_level)
+
+
+def _handlers_of(logger: logging.Logger) -> list[logging.Handler]:
+    """Return the handlers that get the records of a logger."""
+    handlers = list(logger.handlers)
+    while logger.propagate and logger.parent is not None:
+        logger = logger.parent
+        handlers += logger.handlers
+    return handlers
+
+
 class LineFormatter(logging.Formatter):
     """A formatter that makes text printable and adds the rank, if it is not 0."""
 

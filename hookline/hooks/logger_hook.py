@@ -14,7 +14,7 @@ from hookline.errors import ConfigError, require_at_least, suggest
 from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
 from hookline.events.jsonl import JSONLinesWriter
-from hookline.events.logs import log_file
+from hookline.events.logs import UserLevel, log_file
 from hookline.events.record_files import RecordFiles
 from hookline.files import replace_file
 from hookline.hooks.bases.reexports import reexport_hooks
@@ -110,6 +110,7 @@ class LoggerHook(BaseHook):
             files = RecordFiles(runner.work_dir, lines)
             self._writers = [ConsoleWriter(runner, self.by_epoch), lines, files]
             runner.events.listeners.extend(self._writers)
+        self._user_level = UserLevel(runner.logger)
         self._file = log_file(runner.work_dir)  # Every rank has a log file.
         runner.logger.addHandler(self._file)
 
@@ -191,6 +192,8 @@ class LoggerHook(BaseHook):
         if self._file is not None:
             runner.logger.removeHandler(self._file)
             self._file.close()
+            self._user_level.close()
+            self._file = None
 
     def _cut(self, runner: BaseRunner) -> None:
         """Remove records of iterations that the run repeats."""

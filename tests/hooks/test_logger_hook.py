@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 
@@ -236,6 +237,39 @@ def test_without_logging_lines_are_printed_and_the_logger_is_left_as_it_was(tmp_
     assert "train  epoch 2/2  7/7  loss " in capsys.readouterr().out
     assert (logger.handlers, logger.level) == ([], logging.NOTSET)
     assert "stopped: reached max_epochs=2" in (tmp_path / "hookline.log").read_text()
+
+
+@pytest.mark.parametrize("has_handlers", [False, True])
+@pytest.mark.parametrize("live", [False, True])
+def test_the_users_level_is_obeyed_and_the_log_file_is_complete(
+    tmp_path, capsys, monkeypatch, has_handlers, live
+):
+    logger, root = logging.getLogger("hookline"), logging.getLogger()
+    stream = io.StringIO()
+    monkeypatch.setattr(root, "handlers", [logging.StreamHandler(stream)] if has_handlers else [])
+    monkeypatch.setattr("hookline.events.console.is_terminal", lambda stream: live)
+    logger.setLevel(logging.WARNING)
+
+    class Warn(BaseHook):
+        def after_run(self, runner):
+            runner.logger.warning("a warning")
+
+    run(tmp_path, LoggerHook(interval=7), Warn())
+    shown = (stream.getvalue() + capsys.readouterr().out).splitlines()
+    assert shown == ["a warning"]
+    assert (logger.handlers, logger.level) == ([], logging.WARNING)
+    text = (tmp_path / "hookline.log").read_text()
+    for line in ("train  epoch 2/2  7/7  loss ", "val  epoch 2", "stopped: ", "a warning"):
+        assert line in text
+
+
+def test_a_terminal_keeps_one_training_report_of_each_epoch(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr("hookline.events.console.is_terminal", lambda stream: True)
+    run(tmp_path, LoggerHook(interval=2))
+    lines = [line for line in capsys.readouterr().out.splitlines() if " loss " in line]
+    starts = [line[:20] for line in lines if line.startswith("train  ")]
+    assert starts == ["train  epoch 1/2  6/", "train  epoch 2/2  6/"]
 
 
 def test_loggers_are_closed_after_a_failure_and_no_row_is_lost(tmp_path):
