@@ -39,7 +39,7 @@ def log_file(work_dir: Path) -> LogFile:
 
 
 class UserLevel(logging.Filter):
-    """A filter of the handlers of the user: they get what they would get without a log file.
+    """A filter that keeps the level of the user for all handlers but the log file.
 
     The logger itself passes all lines to the log file.
 
