@@ -40,6 +40,7 @@ FORCE_UNSAFE_LOAD = "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"
 MAX_REASON = 160  # characters of an error of torch
 TENSOR_HEADER_BYTES = 512
 FILE_HEADER_BYTES = 1 << 16
+MAX_EXPANDED_BYTES = 1 << 30  # of tensors that are larger than their storage
 
 
 def check_plain(checkpoint: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +96,20 @@ def deserialize(stream: BinaryIO, name: str) -> dict[str, Any]:
         found = type(checkpoint).__name__
         raise CheckpointError(f"holds a {found}, not a checkpoint", file=name)
     check_depth(checkpoint, name)
+    _check_expanded_tensors(checkpoint, name)
     return checkpoint
+
+
+def _check_expanded_tensors(checkpoint: Mapping[str, Any], name: str) -> None:
+    """Raise CheckpointError if tensors repeat a few stored numbers until memory is exhausted."""
+    expanded = 0
+    for _, tensor in iterate_tensors(checkpoint):
+        is_strided = tensor.layout is torch.strided
+        if is_strided and tensor.nbytes > tensor.untyped_storage().nbytes():
+            expanded += tensor.nbytes
+    if expanded > MAX_EXPANDED_BYTES:
+        message = f"expanded tensors of {expanded:,} bytes; at most {MAX_EXPANDED_BYTES:,} allowed"
+        raise CheckpointError(message, file=name)
 
 
 def is_finite(weights: Any) -> bool:

@@ -6,6 +6,7 @@ import io
 import pickle
 import pickletools
 import tarfile
+import zipfile
 from collections.abc import Iterator
 from typing import Any, BinaryIO, NamedTuple
 
@@ -16,6 +17,7 @@ MAX_NESTED_TUPLES = 1000
 MAX_VISITS = 10_000
 MAX_SHARES = 10
 ZIP = b"PK\x03\x04"
+MAX_EXPANSION = 10  # times the size of a zip file; torch.save does not compress
 PICKLES_OF_OLD_FORMAT = 5  # magic number, version, platform, content, keys of storages
 TUPLES = frozenset(["TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"])
 PUTS = frozenset(["PUT", "BINPUT", "LONG_BINPUT"])
@@ -123,6 +125,8 @@ def _pickles(stream: BinaryIO) -> Iterator[BinaryIO]:
     is_zip = stream.read(len(ZIP)) == ZIP
     stream.seek(position)
     if is_zip:
+        _check_expansion(stream)
+        stream.seek(position)
         # The reader of torch.load itself: another one might find another record.
         reader = torch._C.PyTorchFileReader(stream)  # noqa: SLF001
         yield io.BytesIO(reader.get_record("data.pkl"))
@@ -132,3 +136,15 @@ def _pickles(stream: BinaryIO) -> Iterator[BinaryIO]:
     stream.seek(position)
     for _ in range(PICKLES_OF_OLD_FORMAT):
         yield stream
+
+
+def _check_expansion(stream: BinaryIO) -> None:
+    """Raise HostilePickle if a small zip file unpacks to a size that exhausts memory."""
+    size = stream.seek(0, io.SEEK_END)
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            expanded = sum(record.file_size for record in archive.infolist())
+    except zipfile.BadZipFile as error:
+        raise ValueError(str(error)) from error
+    if expanded > MAX_EXPANSION * size:
+        raise HostilePickle(f"{size:,} bytes that unpack to {expanded:,}")

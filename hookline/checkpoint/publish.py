@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from hookline.checkpoint.files import (
@@ -113,6 +114,9 @@ def _check_weights_only(parts: Mapping[str, Any]) -> None:
                 path=("state_dict", name),
                 suggestion=USE_PTH,
             )
+        if value.layout is not torch.strided or value.is_quantized:
+            message = "safetensors holds no sparse or quantized tensors"
+            raise ConfigError(message, path=("state_dict", name), suggestion=USE_PTH)
 
 
 def _fill_safetensors(parts: Mapping[str, Any], stream: HashingWriter) -> None:

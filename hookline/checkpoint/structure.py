@@ -16,6 +16,7 @@ from hookline.checkpoint.errors import CheckpointError
 from hookline.errors import HooklineError, KeyPath, Problem
 
 MAX_DEPTH = 100  # of nested containers
+MAX_CONTAINERS = 1_000_000  # shared ones count once for each place
 MAX_COUNT = 2**53
 MAX_REASON = 300  # characters of an error
 
@@ -23,9 +24,11 @@ MAX_REASON = 300  # characters of an error
 def check_depth(checkpoint: Any, file: str) -> None:
     """Raise CheckpointError if containers are nested deeper than any state of a run is.
 
-    Walking through a structure of a million levels would exhaust the stack.
+    Walking through a structure of a million levels would exhaust the stack. Lists that hold the
+    next one twice, on 40 levels, would take forever.
     """
     level = [checkpoint]
+    count = 0
     for _ in range(MAX_DEPTH):
         below: list[Any] = []
         for value in level:
@@ -33,8 +36,11 @@ def check_depth(checkpoint: Any, file: str) -> None:
                 below += [each for each in value.values() if isinstance(each, _CONTAINERS)]
             elif isinstance(value, (list, tuple)):
                 below += [each for each in value if isinstance(each, _CONTAINERS)]
+            if count + len(below) > MAX_CONTAINERS:
+                raise CheckpointError(f"holds more than {MAX_CONTAINERS:,} containers", file=file)
         if not below:
             return
+        count += len(below)
         level = below
     raise CheckpointError(f"nested deeper than {MAX_DEPTH} levels", file=file)
 

@@ -83,6 +83,14 @@ def nested(depth: int) -> list[Any]:
     return value
 
 
+def doubled(levels: int) -> list[Any]:
+    """Return lists of which each holds the next one twice."""
+    value: list[Any] = [1]
+    for _ in range(levels):
+        value = [value, value]
+    return value
+
+
 def change(*path: str, to: Any) -> Callable[[dict[str, Any]], None]:
     def apply(checkpoint: dict[str, Any]) -> None:
         for key in path[:-1]:
@@ -119,6 +127,9 @@ FORGED = {
     "shards are a number": change("shards", to=7),
     "shards are missing": change("shards", to="shards_1_00000000"),
     "nested too deep": change("extra", to=nested(200)),
+    "lists that double": change("hooks", to={"CheckpointHook": doubled(40)}),
+    "a number repeated to terabytes": change("extra", to=torch.zeros(1).expand(2**20, 2**20)),
+    "a sparse weight": change("state_dict", "0.weight", to=torch.eye(3).to_sparse()),
     "time out of range": change("meta", "time", to=1e300),
 }
 HARMLESS = ("time out of range",)  # Only `show` prints it.
@@ -240,6 +251,21 @@ def test_no_command_executes_code_of_a_checkpoint(
                 assert "Traceback" not in capsys.readouterr().err
     assert os.system(f"touch {target}") == 0  # noqa: S605 - the payload works if executed
     assert target.exists()
+
+
+def test_a_file_that_unpacks_to_a_thousand_times_its_size_is_refused_before_it_is_unpacked(
+    honest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "bomb.pth"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("archive/version", "3\n")
+        archive.writestr("archive/data.pkl", b"\x80\x02" + b"N0" * 10_000_000 + b"}.")
+    assert file.stat().st_size < 100_000
+    codes = run_commands(file, honest, tmp_path / "output")
+    assert 0 not in codes.values()
+    errors = capsys.readouterr().err
+    assert "unpack" in errors
+    assert "Traceback" not in errors
 
 
 def test_the_config_of_a_checkpoint_imports_nothing(
