@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypedDict
 
-from hookline.checkpoint.files import FileSystem, set_aside
+from hookline.checkpoint.files import FileSystem, read_regular, set_aside
 from hookline.checkpoint.names import safe_name
 from hookline.files import replace_file
 
@@ -96,7 +96,7 @@ def _score(rule: str) -> Callable[[BestFile], float]:
 
 def _is_ours(path: Path) -> bool:
     try:
-        content = json.loads(path.read_bytes())
-    except ValueError:
+        content = json.loads(read_regular(path))
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(content, dict) and content.get("format") == FORMAT

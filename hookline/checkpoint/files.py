@@ -9,6 +9,7 @@ import errno
 import hashlib
 import logging
 import os
+import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -74,6 +75,21 @@ class FileSystem:
     def free_bytes(self, directory: Path) -> int:
         status = os.statvfs(directory)
         return status.f_bavail * status.f_frsize
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; raise OSError if it is a pipe or a device, which may never end."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(descriptor, "rb")
+
+
+def read_regular(path: Path) -> bytes:
+    """Return the content of a file, with the errors of `open_regular`."""
+    with open_regular(path) as file:
+        return file.read()
 
 
 class Written(NamedTuple):

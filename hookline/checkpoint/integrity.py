@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from hookline.checkpoint.files import hash_stream
+from hookline.checkpoint.files import hash_stream, open_regular
 from hookline.checkpoint.manifest import Entry, Ledger, Part, read_ledger, without
 
 log = logging.getLogger(__name__)
@@ -102,7 +102,7 @@ def content_error(file: BinaryIO, expected: Entry | Part) -> str | None:
 
 def _file_error(path: Path, expected: Entry | Part) -> str | None:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             return content_error(file, expected)
     except OSError as error:
         return error.strerror or str(error)

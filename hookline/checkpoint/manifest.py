@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.checkpoint.errors import CheckpointError
-from hookline.checkpoint.files import FileSystem, replace_file
+from hookline.checkpoint.files import FileSystem, read_regular, replace_file
 from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_shard_directory
 from hookline.errors import Problem, Suggestion, suggest
 
@@ -131,7 +131,7 @@ def read_ledger(directory: Path) -> Ledger:
     damage = []
     for name in (MANIFEST, JOURNAL):
         try:
-            ledgers.append(decode((directory / name).read_bytes()))
+            ledgers.append(decode(read_regular(directory / name)))
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:

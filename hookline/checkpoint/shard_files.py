@@ -22,7 +22,7 @@ from torch.distributed.checkpoint.state_dict_saver import async_save
 
 from hookline.checkpoint import legacy_shards, shard_metadata
 from hookline.checkpoint.errors import CheckpointError
-from hookline.checkpoint.files import FileSystem, replace_file
+from hookline.checkpoint.files import FileSystem, read_regular, replace_file
 from hookline.checkpoint.shards import Placeholder, join, placeholders
 
 MakeEmpty = Callable[[list[int], torch.dtype], Tensor]
@@ -99,7 +99,7 @@ def _read_index(directory: Path) -> Metadata:
     if not path.exists() and legacy.exists():
         path = legacy
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
         if path == legacy:
             data = legacy_shards.convert(data)
         return shard_metadata.decode(data)

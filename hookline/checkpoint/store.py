@@ -26,6 +26,7 @@ from hookline.checkpoint.files import (
     discard,
     link_or_copy,
     make_directories,
+    open_regular,
     remove_flat_directory,
     save_error,
     set_aside,
@@ -301,7 +302,7 @@ class CheckpointStore:
         for name in names:
             path = self.directory / name
             try:
-                with open(path, "rb") as file:
+                with open_regular(path) as file:
                     problem = content_error(file, entry) or parts_error(self.directory, entry)
                     if problem is None:
                         file.seek(0)

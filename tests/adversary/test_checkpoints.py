@@ -268,6 +268,22 @@ def test_a_file_that_unpacks_to_a_thousand_times_its_size_is_refused_before_it_i
     assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize("name", ["checkpoints.json", "last.pth", "epoch_1.pth"])
+def test_a_pipe_or_device_in_place_of_a_file_blocks_no_resume(
+    name: str, honest: Path, tmp_path: Path
+) -> None:
+    for number, replace in enumerate([os.mkfifo, lambda path: path.symlink_to("/dev/zero")]):
+        folder = tmp_path / str(number)
+        shutil.copytree(honest, folder)
+        (folder / name).unlink()
+        replace(folder / name)
+        main(["ckpt", "verify", str(folder)])
+        main(["ckpt", "ls", str(folder)])
+        runner = make_runner(folder, resume="auto")
+        runner.train()
+        assert runner.epoch == 2
+
+
 def test_the_config_of_a_checkpoint_imports_nothing(
     honest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
