@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 from hookline.errors import ConfigError
@@ -34,8 +35,77 @@ def parse_percentage(value: float | str) -> float:
 
 
 def cost_table(runner: Any) -> dict[str, Any]:
-    """Return all measurements as plain values, the most expensive hook first."""
+    """Return all measurements as plain values, the most expensive hook first.
+
+    A resumed run includes the time before the resume, from the file in the work directory.
+    """
     costs: HookCosts = runner.sites.costs
+    table = _table_of_process(runner, costs)
+    if costs.earlier is None:  # The file is still that of the earlier process.
+        costs.earlier = read_table(runner.work_dir / COSTS_FILE) if costs.first else {}
+    return merge_tables(costs.earlier, table) if costs.earlier else table
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Return the table in a file; an empty one if there is none or it is damaged."""
+    try:
+        table = json.loads(path.read_text())
+        merge_tables(table, table)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, ArithmeticError):
+        return {}
+    return dict(table)
+
+
+def merge_tables(earlier: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """Return the table of two parts of a run."""
+    parts = (earlier, now)
+    samples = sum(part["timed_iterations"] for part in parts)
+    seconds = sum(part["seconds"] for part in parts)
+    per_iteration = [
+        (part["seconds_per_iteration"] or 0) * part["timed_iterations"] for part in parts
+    ]
+    phases = {}
+    for name in {**earlier["phases"], **now["phases"]}:
+        total = sum(part["phases"].get(name, 0) * part["timed_iterations"] for part in parts)
+        phases[name] = total / samples
+    seams: dict[str, dict[str, Any]] = {}
+    hooks: dict[tuple[str, str], dict[str, Any]] = {}
+    for part in parts:
+        for name, seam in part["seams"].items():
+            _add(seams, name, seam, ("count", "seconds"))
+        for row in part["hooks"]:
+            measured = {**row, "timed_seconds": row["seconds_per_call"] * row["timed_calls"]}
+            key = row["hook"], row["site"]
+            _add(hooks, key, measured, ("timed_calls", "timed_seconds", "seconds"))
+    for row in hooks.values():
+        row["seconds_per_call"] = row.pop("timed_seconds") / row["timed_calls"]
+        row["share"] = row["seconds"] / seconds
+    return {
+        **now,
+        "iterations": sum(part["iterations"] for part in parts),
+        "timed_iterations": samples,
+        "seconds": seconds,
+        "seconds_per_iteration": sum(per_iteration) / samples if samples else None,
+        "phases": phases,
+        "seams": seams,
+        "hooks": sorted(hooks.values(), key=lambda row: -row["seconds"]),
+    }
+
+
+def _add(
+    rows: dict[Any, dict[str, Any]], key: object, row: dict[str, Any], sums: tuple[str, ...]
+) -> None:
+    """Add a row to the one with the same key."""
+    known = rows.get(key)
+    if known is None:
+        rows[key] = dict(row)
+        return
+    for name in sums:
+        known[name] += row[name]
+    known["longest"] = max(known["longest"], row["longest"])
+
+
+def _table_of_process(runner: Any, costs: HookCosts) -> dict[str, Any]:
     seconds = costs.seconds()
     samples, phases = costs.phase_totals()
     iterations = runner.iter - costs.first
@@ -52,6 +122,7 @@ def cost_table(runner: Any) -> dict[str, Any]:
         for (hook, site), timing in costs.timings.items()
         if timing.count
     ]
+    _limit(rows, seconds, seconds - sum(seam["seconds"] for seam in seams.values()))
     return {
         "iterations": iterations,
         "timed_iterations": samples,
@@ -174,6 +245,17 @@ def _seconds_per_iteration(costs: HookCosts) -> dict[tuple[str, str], float]:
         for (hook, site), timing in costs.timings.items()
         if site in HOT_SITES and site != "optimize"
     }
+
+
+def _limit(rows: list[dict[str, Any]], run_seconds: float, available: float) -> None:
+    """Shrink extrapolated times that are longer than the run: its samples were slower than it."""
+    extrapolated = [row for row in rows if row["site"] in HOT_SITES]
+    total = sum(row["seconds"] for row in extrapolated)
+    if total <= available:
+        return
+    for row in extrapolated:
+        row["seconds"] *= available / total
+        row["share"] = row["seconds"] / run_seconds
 
 
 def _row(

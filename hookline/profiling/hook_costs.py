@@ -81,6 +81,7 @@ class HookCosts:
         self.first = 0  # the iteration that this process began with
         self.budget = 1.0  # the share of the time above which hooks are reported
         self.budget_warned = False
+        self.earlier: dict[str, Any] | None = None  # the table of the run before a resume
         self.due = NEVER
         self.observers: tuple[Observer, ...] = ()
         self.cuda_timer: CudaPhaseTimer | None = None
@@ -105,6 +106,7 @@ class HookCosts:
         self.samples = 0
         self.started = perf_counter()
         self.budget_warned = False
+        self.earlier = None
         if runner.device.type == "cuda":
             own = (self.cuda_timer, self.syncs)
             self.observers = tuple(each for each in self.observers if each not in own)

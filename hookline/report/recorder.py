@@ -71,8 +71,10 @@ class RunRecorder:
         self._listener.start()
 
     def add(self, what: str, **more: Any) -> None:
-        """Add a row to the timeline."""
-        self._timeline.add(what, iter=self._runner.iter, epoch=self._runner.epoch, **more)
+        """Add a row to the timeline. Epochs count as in the log: from 1, with the current one."""
+        runner = self._runner
+        epoch = runner.epoch + bool(runner.inner_iter)
+        self._timeline.add(what, iter=runner.iter, epoch=epoch, **more)
 
     def add_rollback(self) -> None:
         self.add("rollback", from_iter=_came_from(self._runner))

@@ -27,7 +27,7 @@ def schedule_figure(curves: Mapping[str, Mapping[str, Sequence[float]]], title: 
         _, families = drawable_text(" ".join(lines))
         for group, values in lines.items():
             label, _ = drawable_text(group)
-            axes.plot(range(len(values)), values, label=label, linewidth=1.5)
+            axes.plot(range(1, len(values) + 1), values, label=label, linewidth=1.5)
         axes.set_ylabel(quantity, fontsize=9)
         axes.grid(alpha=0.3)
         if len(lines) > 1:

@@ -44,6 +44,7 @@ def test_the_timeline_of_a_run_and_its_page(tmp_path):
     first, last = rows(tmp_path)[0], next(row for row in rows(tmp_path) if row["what"] == "stop")
     assert first["versions"]["torch"]
     assert first["max_epochs"] == 2
+    assert [row["epoch"] for row in rows(tmp_path) if row["what"] != "git"] == [0, 1, 1, 2, 2, 2]
     assert (last["reason"], last["iter"]) == ("reached max_epochs=2", 8)
     assert "train/loss" in (tmp_path / "report.html").read_text()
 

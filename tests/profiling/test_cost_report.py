@@ -147,3 +147,40 @@ def test_percent_and_number_mean_the_same(percent):
 )
 def test_times_are_readable(seconds, text):
     assert format_seconds(seconds) == text
+
+
+def test_the_costs_of_a_resumed_run_are_those_of_the_whole_run(tmp_path, clock):
+    def run(epochs):
+        hooks = (CheckpointHook(), Slow(clock))
+        parts = {"train_loader": batches(10), "max_epochs": epochs, "resume": "auto"}
+        make_runner(tmp_path, *hooks, **parts).train()
+        return json.loads((tmp_path / COSTS_FILE).read_text())
+
+    first, whole = run(1), run(3)
+    assert first["iterations"] == 10
+    assert whole["iterations"] == 30
+    assert whole["seconds"] == pytest.approx(30 * 0.002 + 3 * 0.02)
+    rows = {(row["hook"], row["site"]): row for row in whole["hooks"]}
+    assert rows["Slow", "after_epoch"]["timed_calls"] == 3
+    assert rows["Slow", "after_epoch"]["seconds_per_call"] == pytest.approx(0.02)
+    assert rows["Slow", "after_train_iter"]["seconds"] == pytest.approx(0.06)
+    assert sum(row["share"] for row in whole["hooks"]) == pytest.approx(1)
+
+
+def test_a_damaged_file_of_costs_is_ignored_by_a_resumed_run(tmp_path):
+    parts = {"train_loader": batches(10), "resume": "auto"}
+    make_runner(tmp_path, CheckpointHook(), max_epochs=1, **parts).train()
+    (tmp_path / COSTS_FILE).write_text('{"seconds": "long"}')
+    make_runner(tmp_path, CheckpointHook(), max_epochs=2, **parts).train()
+    assert json.loads((tmp_path / COSTS_FILE).read_text())["iterations"] == 10
+
+
+def test_costs_are_at_most_the_time_of_the_run_if_only_its_samples_were_slow(tmp_path, clock):
+    class SlowAtFirst(BaseHook):
+        def after_train_iter(self, runner):
+            clock.advance(1.0 if runner.iter < 8 else 0.001)
+
+    make_runner(tmp_path, SlowAtFirst(), train_loader=batches(30), max_epochs=1).train()
+    table = json.loads((tmp_path / COSTS_FILE).read_text())
+    assert table["seconds"] == pytest.approx(8.022)
+    assert 0.9 < sum(row["share"] for row in table["hooks"]) <= 1

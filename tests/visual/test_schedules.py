@@ -9,6 +9,7 @@ def test_a_schedule_has_a_panel_for_each_quantity_and_a_line_for_each_group() ->
     first, second = figure.axes
     assert [line.get_label() for line in first.lines] == ["body", "head"]
     assert list(first.lines[1].get_ydata()) == [3, 4]
+    assert list(first.lines[1].get_xdata()) == [1, 2]  # as in the terminal
     assert [first.get_ylabel(), second.get_ylabel()] == ["lr", "momentum"]
     assert first.get_legend() is not None
     assert second.get_legend() is None

@@ -43,8 +43,7 @@ const MIN_LENGTH = 0.001; // seconds of a session on the track
 
 function describe(event) {
   const name = event.what === "start" && event.resumed ? "resume" : MEANING[event.what] || event.what;
-  const epoch = event.what === "epoch" ? event.epoch + 1 : event.epoch;
-  const parts = [`${name} at iteration ${event.iter}, epoch ${epoch}`];
+  const parts = [`${name} at iteration ${event.iter}, epoch ${event.epoch}`];
   if (event.seconds !== undefined) parts.push(seconds(event.seconds));
   if (event.from_iter !== undefined) parts.push(`from iteration ${event.from_iter}`);
   for (const key of ["reason", "error", "action"]) if (event[key]) parts.push(event[key]);
