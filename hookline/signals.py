@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -20,6 +21,12 @@ def stop_signals() -> list[signal.Signals]:
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signals.append(signal.SIGHUP)
     return signals
+
+
+def is_interactive() -> bool:
+    """Return whether a person types Python here: in a notebook, IPython or the interpreter."""
+    ipython = sys.modules.get("IPython")
+    return hasattr(sys, "ps1") or (ipython is not None and ipython.get_ipython() is not None)
 
 
 class SignalHandlers:
@@ -48,6 +55,14 @@ class SignalHandlers:
         """Put the earlier handlers back."""
         for signum, handler in self._old_handlers.items():
             signal.signal(signum, handler)
+
+    def raise_received(self) -> None:
+        """Raise Interrupted if a signal has stopped the run.
+
+        An interrupt in a notebook or an interactive interpreter ends only the call.
+        """
+        if self.received and not (is_interactive() and self.received[0] == signal.SIGINT):
+            raise Interrupted(self.received[0])
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         self.received.append(signum)

@@ -11,6 +11,7 @@ Each kind of loader has its own way to find a position again:
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ from hookline.data.reread import RereadPosition
 from hookline.data.stateful import StatePosition, StreamPosition, keeps_position
 from hookline.data.torch_samplers import stateful_sampler
 from hookline.errors import ConfigError, Suggestion
+from hookline.rng import restore_rng, rng_state
+
+log = logging.getLogger(__name__)
 
 __all__ = ["DataPosition", "length_of", "set_loader_epoch"]
 
@@ -99,6 +103,9 @@ class DataPosition:
         self._position: LoaderPosition | None = None
         self._is_placed = False  # a resume has put the loader into the current epoch
         self._resumed: _Resumed | None = None  # from a resume until its epoch is opened
+        # The state and the random numbers when the run stopped.
+        self._left: tuple[Any, dict[str, Any]] | None = None
+        self._random_numbers: dict[str, Any] | None = None
 
     def of(self, loader: Any) -> LoaderPosition:
         """Return the position in a loader."""
@@ -161,6 +168,30 @@ class DataPosition:
         if state is not None:
             position.load_state_dict(state)
         self._is_placed = position.epoch == epoch
+        if self.batches_to_reread:
+            log.warning(
+                "%s keeps no position: %d batches of this epoch are read again and skipped",
+                type(loader).__name__, self.batches_to_reread,
+            )  # fmt: skip
+
+    def leave(self, loader: Any, batches_done: int) -> None:
+        """Remember the position and the random numbers when a run stops."""
+        self._left = (self.state(loader, batches_done), rng_state())
+
+    def return_to(self, loader: Any, epoch: int, batches_done: int) -> None:
+        """Go back to where the run stopped, if it has stopped and has the same loader."""
+        if self._left is None:
+            return
+        state, self._random_numbers = self._left
+        self._left = None
+        if batches_done and self._loader is loader:
+            self.restore(loader, state, epoch, batches_done)
+
+    def restore_random_numbers(self) -> None:
+        """Restore the random numbers after `return_to`, once: opening the data may draw some."""
+        if self._random_numbers is not None:
+            restore_rng(self._random_numbers)
+            self._random_numbers = None
 
     def divide(self, loader: Any, state: Any, ranks_then: int, ranks_now: int) -> Any:
         """Return the state that a rank can use after the number of ranks has changed.

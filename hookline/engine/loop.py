@@ -73,6 +73,7 @@ class Loop:
                 if after is not After.LEAVE_EPOCH:
                     self._finish_data()
                     self.end_epoch()
+            self.data.leave(runner.train_loader, runner.inner_iter)
         finally:
             self._batches = iter(())  # Dropping the iterator ends its worker processes.
 
@@ -81,10 +82,11 @@ class Loop:
         runner = self._runner
         runner.sites.costs.begin_training(runner.iter)
         runner.events.outbox.open()
-        if self.resuming and runner.iter >= self.requests.due_at:
-            self.requests.settle_on_resume(runner)
-        else:
+        if not self.resuming:
+            self.data.return_to(runner.train_loader, runner.epoch, runner.inner_iter)
             self.settle_if_due()
+        elif runner.iter >= self.requests.due_at:
+            self.requests.settle_on_resume(runner)
 
     def end(self) -> None:
         """Settle the requests that are left. Call it after the last epoch."""
@@ -202,6 +204,8 @@ class Loop:
         if self._resumed_from is not None:
             checkpoint, self._resumed_from = self._resumed_from, None
             restore_again(self._runner, checkpoint)
+        else:
+            self.data.restore_random_numbers()
 
     def position(self) -> str:
         """Return the position in words: `epoch 2, iteration 41`."""

@@ -80,9 +80,4 @@ def _restore_position(runner: BaseRunner, state: Any, world_size: int | None) ->
         if world_size not in (None, runner.world.size):
             state = data.divide(loader, state, world_size, runner.world.size)
         runner.inner_iter = data.restore(loader, state, runner.epoch, runner.inner_iter)
-    if data.batches_to_reread:
-        runner.logger.warning(
-            "%s keeps no position: %d batches of this epoch are read again and skipped",
-            type(loader).__name__, data.batches_to_reread,
-        )  # fmt: skip
     runner.loop.update_length()

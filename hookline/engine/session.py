@@ -65,8 +65,8 @@ class RunSession:
             self._raise_located(error)
         if error is None and first_failure is not None:
             raise first_failure
-        if error is None and self._signals.received:
-            raise Interrupted(self._signals.received[0])
+        if error is None:
+            self._signals.raise_received()
 
     def _raise_located(self, error: ConfigError) -> None:
         """Raise a hook's ConfigError with its location in the config, if it has one."""

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 import traceback
 
 import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 from hookline.engine import SITE_NAMES, BaseHook, Interrupted
 from hookline.errors import HooklineError
-from hookline.hooks import EvalHook, LoggerHook
-from tests.helpers import Tracer, batches, make_runner
+from hookline.hooks import EvalHook, LambdaHook, LoggerHook
+from tests.helpers import Tracer, batches, make_runner, small_model
 from tests.waiting import LIMIT_S
 
 
@@ -243,3 +246,52 @@ def test_a_runner_cannot_run_twice_at_the_same_time(tmp_path):
 
     with pytest.raises(RuntimeError, match="running"):
         make_runner(tmp_path, Again(), val_loader=batches(1)).train()
+
+
+class Interrupting(BaseHook):
+    """Interrupts the process in one iteration, as Ctrl-C or a notebook's stop button does."""
+
+    at: int | None = None
+
+    def after_train_iter(self, runner):
+        if runner.iter + 1 == self.at:
+            self.at = None
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def shuffled() -> DataLoader:
+    inputs = torch.randn(40, 6, generator=torch.Generator().manual_seed(1))
+    targets = torch.arange(40) % 3
+    return DataLoader(TensorDataset(inputs, targets), 4, shuffle=True)
+
+
+def weights_after(runner) -> list[torch.Tensor]:
+    return [each.detach().clone() for each in runner.model.parameters()]
+
+
+@pytest.mark.parametrize("at", [1, 7, 10, 13, 19])
+def test_an_interrupt_in_an_interactive_session_ends_the_call_and_train_continues_exactly(
+    tmp_path, monkeypatch, at
+):
+    def run(interrupted_at: int | None):
+        hook = Interrupting()
+        hook.at = interrupted_at
+        parts = {"train_loader": shuffled(), "model": small_model(), "seed": 3}
+        return make_runner(tmp_path / str(interrupted_at), hook, max_epochs=2, **parts)
+
+    expected = weights_after(run(None).train())
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    runner = run(at).train()
+    assert runner.stop_reason.details == {"signal": "SIGINT"}
+    assert runner.iter == at
+    torch.rand(3)  # Something else draws random numbers between two cells.
+    runner.train()
+    assert runner.iter == 20
+    assert all(map(torch.equal, weights_after(runner), expected))
+
+
+def test_a_termination_ends_an_interactive_session(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    hook = LambdaHook(after_train_iter=lambda runner: os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(Interrupted):
+        make_runner(tmp_path, hook).train()
