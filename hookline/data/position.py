@@ -150,7 +150,7 @@ class DataPosition:
             The batches before the position. It differs from `batches_done` if the batch size has
             changed since the checkpoint.
         """
-        sampler = loader.sampler if is_positioned(loader) else None
+        sampler = getattr(loader, "sampler", None) if is_positioned(loader) else None
         self._resumed = _Resumed(loader, state, sampler)
         try:
             self._place(loader, state, epoch, batches_done)
