@@ -20,7 +20,7 @@ from hookline.metrics.base import Metric
 from hookline.metrics.evaluators import explain_failure
 from hookline.metrics.measurement import Measurement
 from hookline.rng import restore_rng, rng_state
-from hookline.step import make_step
+from hookline.step import build_step
 
 
 def check_val_end(runner: BaseRunner) -> None:
@@ -100,11 +100,12 @@ def _untouched(runner: BaseRunner) -> Iterator[None]:
 
 def _measure(runner: BaseRunner, batches: Iterable[Any]) -> None:
     def explain(error: Exception, metric: str) -> Exception:
-        return explain_failure(error, metric, runner.outputs, runner.model, "val")
+        located = runner.sites.locate_error(runner.evaluation.metrics[metric], error)
+        return explain_failure(located, metric, runner.outputs, runner.model, "val")
 
     metrics = _copy_metrics(runner.evaluation.metrics)
     measurement = Measurement(metrics, None, explain)
-    step = make_step(runner.model, "val_step", runner.loss_fn, runner.optimizer)
+    step = build_step(runner, "val_step")
     for batch in batches:
         runner.batch = batch
         runner.outputs = step(batch)

@@ -51,7 +51,9 @@ class CheckInvalidLossHook(BaseHook):
         loss = runner.outputs.get("loss")
         if loss is None:
             return
-        self._last = (runner.iter + 1, _one_number(loss))
+        is_number = isinstance(loss, torch.Tensor) and loss.ndim == 0
+        number = loss.detach() if is_number else _one_number(loss)
+        self._last = (runner.iter + 1, number)
         self._group.append(self._last)
         if not runner.loop.accumulating:
             # The loss scaler may have skipped the step, and with it the effect of these losses.
@@ -98,8 +100,8 @@ def _one_number(loss: Any) -> torch.Tensor:
     """Return a loss as a tensor with one number; of several, the one furthest from zero."""
     if not isinstance(loss, torch.Tensor):
         return torch.tensor(loss, dtype=torch.float64)
-    number: torch.Tensor = loss.detach()
-    return number if number.ndim == 0 else number.abs().max()
+    number: torch.Tensor = loss.detach().abs().max()
+    return number
 
 
 def _describe_good_checkpoint(runner: BaseRunner) -> str:

@@ -45,7 +45,8 @@ class OptimizingHook(BaseHook):
         self._optimizer.zero_grad(set_to_none=True)
 
     def optimize(self, runner: BaseRunner) -> None:
-        self._differentiate(runner, rank_weight(runner.outputs, runner.world))
+        weight = 1.0 if runner.world.size == 1 else rank_weight(runner.outputs, runner.world)
+        self._differentiate(runner, weight)
         self._finish(runner)
 
     def _differentiate(self, runner: BaseRunner, weight: Number = 1.0) -> None:
