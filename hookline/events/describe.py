@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import yaml
+from torch.nn.parameter import is_lazy
 
 from hookline.secrets import mask_secrets
 
@@ -45,12 +46,31 @@ def flat(config: Mapping[str, Any]) -> dict[str, Any]:
     return dict(_leaves(config, ""))
 
 
+def describe_model(model: torch.nn.Module) -> str:
+    """Return one line about a model: its layers, parameters and memory.
+
+    A layer is a module that has parameters itself. Parameters without a shape, of lazy modules, do
+    not count.
+    """
+    tensors = [each for each in (*model.parameters(), *model.buffers()) if not is_lazy(each)]
+    shaped = [each for each in model.parameters() if not is_lazy(each)]
+    total = sum(each.numel() for each in shaped)
+    trained = sum(each.numel() for each in shaped if each.requires_grad)
+    layers = sum(any(True for _ in each.parameters(recurse=False)) for each in model.modules())
+    megabytes = sum(each.numel() * each.element_size() for each in tensors) / 2**20
+    return (
+        f"{type(model).__name__}, {_count(layers, 'layer')}, {_count(total, 'parameter')} "
+        f"({trained:,} trainable), {megabytes:,.2f} MB"
+    )
+
+
 def summary(model: torch.nn.Module) -> str:
-    """Return the number of parameters of a model and its layers."""
-    total = sum(parameter.numel() for parameter in model.parameters())
-    trained = sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
-    counts = f"{type(model).__name__}: {total:,} parameters, {trained:,} trained"
-    return f"{counts}\n\n{str(model)[:LONGEST]}"
+    """Return the description of a model, and its layers."""
+    return f"{describe_model(model)}\n\n{str(model)[:LONGEST]}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _plain(value: Any) -> Any:

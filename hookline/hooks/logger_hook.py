@@ -13,6 +13,7 @@ from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import ConfigError, require_at_least, suggest
 from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
+from hookline.events.describe import describe_model
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.logs import UserLevel, log_file
 from hookline.events.record_files import RecordFiles
@@ -126,6 +127,8 @@ class LoggerHook(BaseHook):
             self._cut(runner)  # The earlier process may have been killed before its first save.
         if self.reported_iter is None:
             self.reported_iter = runner.iter
+        if runner.is_main:
+            runner.logger.info("model: %s", describe_model(runner.model))
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         record_losses(runner)

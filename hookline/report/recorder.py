@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.parameter import is_lazy
 
-from hookline.events.describe import config_text, run_config
+from hookline.events.describe import config_text, describe_model, run_config
 from hookline.events.rows import set_aside
 from hookline.files import replace_file
 from hookline.profiling.cost_report import cost_table
@@ -52,8 +51,6 @@ class RunRecorder:
     def start(self) -> None:
         """Record the beginning and the config, and start the threads."""
         runner = self._runner
-        shaped = [each for each in runner.model.parameters() if not is_lazy(each)]
-        parameters = sum(parameter.numel() for parameter in shaped)
         self.add(
             "start",
             resumed=runner.loop.resuming,
@@ -61,7 +58,7 @@ class RunRecorder:
             max_iters=runner.max_iters,
             seed=runner.seed,
             deterministic=torch.are_deterministic_algorithms_enabled(),
-            model=f"{type(runner.model).__name__}, {parameters:,} parameters",
+            model=describe_model(runner.model),
             checkpoints=str(runner.checkpointer.store.directory),
             **environment(runner.device),
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 import yaml
 from torch import nn
 
-from hookline.events.describe import config_text, flat, run_config, summary
+from hookline.events.describe import config_text, describe_model, flat, run_config, summary
 from tests.helpers import make_runner
 
 
@@ -43,5 +43,19 @@ def test_nested_values_have_a_path_and_plain_lists_stay() -> None:
 def test_a_model_is_summarized_by_its_parameters_and_layers() -> None:
     model = nn.Sequential(nn.Linear(3, 2), nn.Linear(1000, 2).requires_grad_(False))
     first, _, *layers = summary(model).splitlines()
-    assert first == "Sequential: 2,010 parameters, 8 trained"
+    assert first == describe_model(model)
     assert layers[0] == "Sequential("
+
+
+def test_a_model_is_described_by_layers_parameters_and_memory() -> None:
+    model = nn.Sequential(nn.Linear(4, 2), nn.ReLU(), nn.BatchNorm1d(2), nn.Linear(2, 1))
+    model[0].requires_grad_(False)
+    described = describe_model(model)
+    assert described == "Sequential, 3 layers, 17 parameters (7 trainable), 0.00 MB"
+
+
+def test_parameters_without_a_shape_do_not_count() -> None:
+    model = nn.Sequential(nn.LazyLinear(3), nn.Linear(256, 1024))
+    assert describe_model(model) == (
+        "Sequential, 2 layers, 263,168 parameters (263,168 trainable), 1.00 MB"
+    )
