@@ -20,6 +20,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from hookline.engine import HOOKS
+from hookline.events.logs import UserLevel
 from tests.clock import FakeClock
 
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -45,10 +46,13 @@ pytest_plugins = ["tests.plugins.order", "tests.plugins.skips"]
 
 @pytest.fixture(autouse=True)
 def _restore_log_level():
-    """Restore the level of the package's logger after each test."""
+    """Restore the level of the package's logger after each test, also if it left a run unfinished."""
     logger = logging.getLogger("hookline")
     level = logger.level
     yield
+    for handler in logging.getLogger().handlers:
+        for user_level in [each for each in handler.filters if isinstance(each, UserLevel)]:
+            handler.removeFilter(user_level)
     logger.setLevel(level)
 
 

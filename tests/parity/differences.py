@@ -39,6 +39,7 @@ OWNERS = (
     "GradientCumulativeOptimizerHook",
     "ManualOptimizationHook",
     "OptimizerHook",
+    "SAMHook",
 )
 TRACKERS = (
     "ClearMLHook",
@@ -106,9 +107,14 @@ DIFFERENCES = (
         dict.fromkeys(TRACKERS, ("scalars.lr",)),
     ),
     Difference(
-        "MMEngine counts an epoch before it validates",
+        "MMEngine counts an epoch, and saves, before it validates",
         ("mmengine epochs",),
         {
+            "CheckpointHook": (
+                "calls.before_save_checkpoint",
+                "calls.after_save_checkpoint",
+                "state.best_files",
+            ),
             "EarlyStoppingHook": ("state.best_epoch", "state.stopped_epoch"),
             "IterTimerHook": ("scalars.eta",),
             "TimeTrackingHook": (

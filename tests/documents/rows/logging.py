@@ -116,6 +116,7 @@ def sizes(site: str) -> list[int]:
 
     class Count(BaseHook):
         priority = 0  # last in after_*
+        reports = True  # also among the hooks that report
 
     def count(self: BaseHook, runner: BaseRunner) -> None:
         counts.append(len((runner.work_dir / "log.jsonl").read_text().splitlines()))
