@@ -35,11 +35,11 @@ class CheckInvalidLossHook(BaseHook):
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "interval")
-        # Losses with their iterations: since the last check, and since the last optimizer step.
-        self._losses: list[tuple[int, torch.Tensor]] = []
-        self._group: list[tuple[int, torch.Tensor]] = []
+        # Of each iteration since the last check: its number, loss, whether gradients accumulate,
+        # and the optimizer steps after it.
+        self._seen: list[tuple[int, torch.Tensor, bool, int]] = []
         self._last: tuple[int, torch.Tensor] | None = None
-        self._steps = 0
+        self._steps = 0  # at the end of the last group of iterations with a step
 
     def before_train(self, runner: BaseRunner) -> None:
         self._forget(runner)
@@ -53,34 +53,47 @@ class CheckInvalidLossHook(BaseHook):
             return
         is_number = isinstance(loss, torch.Tensor) and loss.ndim == 0
         number = loss.detach() if is_number else _one_number(loss)
-        self._last = (runner.iter + 1, number)
-        self._group.append(self._last)
-        if not runner.loop.accumulating:
-            # The loss scaler may have skipped the step, and with it the effect of these losses.
-            is_skipped = bool(runner.sites.optimize) and runner.optimizer_steps == self._steps
-            if not is_skipped:
-                self._losses += self._group
-            self._group = []
-            self._steps = runner.optimizer_steps
-        if (runner.iter + 1) % self.interval == 0:
-            self._check(runner)
+        iteration = runner.iter + 1
+        self._seen.append((iteration, number, runner.loop.accumulating, runner.optimizer_steps))
+        if iteration % self.interval == 0:
+            self._check(runner, self._take_effective(runner))
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
-        self._check(runner)
+        self._check(runner, self._take_effective(runner))
 
     def after_train(self, runner: BaseRunner) -> None:
-        if self._last is not None:
-            self._losses.append(self._last)
-        self._check(runner)
+        losses = self._take_effective(runner)
+        self._check(runner, losses if self._last is None else [*losses, self._last])
 
     def _forget(self, runner: BaseRunner) -> None:
-        self._losses = []
-        self._group = []
+        self._seen = []
         self._last = None
         self._steps = runner.optimizer_steps
 
-    def _check(self, runner: BaseRunner) -> None:
-        losses, self._losses = self._losses, []
+    def _take_effective(self, runner: BaseRunner) -> list[tuple[int, torch.Tensor]]:
+        """Return the losses since the last check, without those whose step was skipped.
+
+        The loss scaler may have skipped a step, and with it the effect of these losses. Losses of
+        an unfinished group of iterations stay for the next check.
+        """
+        is_stepped = bool(runner.sites.optimize)
+        losses: list[tuple[int, torch.Tensor]] = []
+        group: list[tuple[int, torch.Tensor]] = []
+        finished = 0
+        for index, (iteration, loss, is_accumulating, steps) in enumerate(self._seen, 1):
+            self._last = (iteration, loss)
+            group.append(self._last)
+            if is_accumulating:
+                continue
+            if not is_stepped or steps != self._steps:
+                losses += group
+            group = []
+            finished = index
+            self._steps = steps
+        self._seen = self._seen[finished:]
+        return losses
+
+    def _check(self, runner: BaseRunner, losses: list[tuple[int, torch.Tensor]]) -> None:
         if not losses:
             return
         finite = torch.stack([loss for _, loss in losses]).isfinite()
