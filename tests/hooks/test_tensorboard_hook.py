@@ -13,6 +13,7 @@ from torch import nn
 from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.errors import HooklineError
+from hookline.events.describe import describe_model
 from tests.events.parts import BreakAt, PutEverything, image_run
 from tests.problems import logged, raises_problem
 
@@ -68,7 +69,7 @@ def test_all_kinds_of_content_come_back(tmp_path):
         for tag in events.Tags()["tensors"]
     }
     assert "lr: 0.1" in texts["config/text_summary"]
-    assert "trained" in texts["model/text_summary"]
+    assert describe_model(runner.model) in texts["model/text_summary"]
     assert "a <b>note</b>" in texts["note/text_summary"]
     assert "last.pth" in texts["files/checkpoints/last.pth/text_summary"]
     assert any("Conv2d" in node.op or "conv" in node.op for node in graph(events).node)
