@@ -76,18 +76,16 @@ def given_hooks(hooks: Iterable[Any]) -> list[BaseHook]:
 def stream_options(max_iters: int) -> dict[str, dict[str, Any]]:
     """Return the options of default hooks for a run by iterations whose epochs may never end.
 
-    It is validated and saved ten times, the last time at its end, and also saved by the clock.
+    It is validated and saved ten times, also saved by the clock, and saved at its end.
     """
     interval = max(1, max_iters // ACTIONS_OF_STREAMS)
-    rest = max_iters % interval
-    first = interval + rest if rest else 0
     return {
         "LoggerHook": {"by_epoch": False, "log_metric_by_epoch": False},
-        "EvalHook": {"by_epoch": False, "interval": interval, "start": first},
+        # Without `start`, which makes a resumed run validate once more.
+        "EvalHook": {"by_epoch": False, "interval": interval},
         "CheckpointHook": {
             "by_epoch": False,
             "interval": interval,
-            "save_begin": first,
             "every": SAVE_PERIOD_OF_STREAMS,
         },
     }
