@@ -6,6 +6,7 @@ COMPAT := .venv-compat
 MMENGINE := .venv-mmengine
 PEERS := .venv-peers
 AUDIT := .venv-audit
+BUILD := .venv-build
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 PIP := $(BIN)/python $(PIP_INSTALL) -c constraints.txt
 COMPAT_PIP := $(COMPAT)/bin/python $(PIP_INSTALL) --no-compile -c constraints.txt
@@ -26,7 +27,7 @@ OFFLINE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY
 # Most installed modules are never imported, so pip does not compile them; Python does at their first import, and must keep the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-exhaustive test-compat test-editor soak mutate fuzz audit compat-environment compat-matrix lint format check bench bench-check bench-peers docs clean
+.PHONY: setup demo test test-exhaustive test-compat test-editor soak mutate fuzz audit compat-environment compat-matrix lint format check bench bench-check bench-peers docs dist clean
 
 # `.use` has the package alone, `.dev` also the tools and every package that the tests use.
 setup: $(VENV)/.dev
@@ -152,5 +153,13 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	HOOKLINE_SITE=site $(BIN)/python -m pytest -q -m exhaustive tests/docs/test_site.py
 
+# The files of a release, and their hashes. The tool gets its own environment.
+dist:
+	test -x $(BUILD)/bin/python || $(PYTHON) -m venv $(BUILD)
+	$(BUILD)/bin/python $(PIP_INSTALL) 'build>=1.2'
+	rm -rf dist
+	$(BUILD)/bin/python -m build --outdir dist .
+	$(BUILD)/bin/python scripts/hash_release.py dist
+
 clean:
-	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) $(AUDIT) runs site build dist fuzz-findings .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) $(AUDIT) $(BUILD) runs site build dist fuzz-findings .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
