@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 
@@ -13,6 +15,8 @@ from hookline.secrets import mask_text
 MAX_WAITING = 1024  # scalars that may wait before they are written
 MAX_WAITING_RECORDS = 64  # images and other records that wait for the writers to open
 MAX_DELAY_S = 5.0  # how long a scalar may wait while others follow
+
+T = TypeVar("T")
 
 
 class Record(NamedTuple):
@@ -88,17 +92,19 @@ class Outbox:
     """A queue of records that are written in order, as soon as all writers are open.
 
     Scalars also wait while an iteration runs, because those on a device are fetched together.
+    Writers are used only by the thread that opened the outbox, because they also cut and save their
+    files there. Records of other threads, such as finished pictures, wait for the next delivery.
     """
 
     def __init__(self) -> None:
         self.listeners: list[Listener] = []
-        self._is_open = False
-        self._points: list[Point] = []
-        self._records: list[Record] = []
+        self._thread: int | None = None  # the thread that delivers, while the outbox is open
+        self._points: deque[Point] = deque()
+        self._records: deque[Record] = deque()
 
     def open(self) -> None:
         """Deliver waiting records, and new ones at once, because all writers are open now."""
-        self._is_open = True
+        self._thread = threading.get_ident()
         self.deliver()
 
     def put_point(self, point: Point) -> None:
@@ -113,36 +119,44 @@ class Outbox:
         record = record._replace(name=mask_text(record.name))
         if record.kind == "text":
             record = record._replace(value=mask_text(record.value))
-        if self._is_open:
-            for listener in self.listeners:
-                listener.write(record)
-        else:
-            self._records = [*self._records[-MAX_WAITING_RECORDS + 1 :], record]
+        self._records.append(record)
+        if self._thread == threading.get_ident():
+            self._deliver_records()
+        elif self._thread is None and len(self._records) > MAX_WAITING_RECORDS:
+            self._records.popleft()
 
     def deliver(self) -> None:
         """Write the waiting records, if the writers are open."""
-        if not self._is_open:
-            del self._points[:-MAX_WAITING]
-            return
-        points, self._points = self._points, []
-        records, self._records = self._records, []
-        for row in as_rows(points):
-            for listener in self.listeners:
-                listener.write_row(row)
-        for record in records:
-            self.put_record(record)
+        if self._thread is None:
+            while len(self._points) > MAX_WAITING:
+                self._points.popleft()
+        elif self._thread == threading.get_ident():
+            for row in as_rows(_take_all(self._points)):
+                for listener in self.listeners:
+                    listener.write_row(row)
+            self._deliver_records()
 
     def remove(self, listener: Listener) -> None:
         """Deliver waiting records and remove a writer; after the last one, new records wait."""
         self.deliver()
         self.listeners.remove(listener)
         if not self.listeners:
-            self._is_open = False
+            self._thread = None
 
     def drop_after(self, iteration: int) -> None:
         """Drop waiting records of later iterations, which a rollback repeats."""
-        self._points = [point for point in self._points if point.iter <= iteration]
-        self._records = [record for record in self._records if record.iter <= iteration]
+        self._points.extend(each for each in _take_all(self._points) if each.iter <= iteration)
+        self._records.extend(each for each in _take_all(self._records) if each.iter <= iteration)
+
+    def _deliver_records(self) -> None:
+        for record in _take_all(self._records):
+            for listener in self.listeners:
+                listener.write(record)
+
+
+def _take_all(waiting: deque[T]) -> list[T]:
+    """Empty a queue to which other threads may add."""
+    return [waiting.popleft() for _ in range(len(waiting))]
 
 
 def as_rows(points: Sequence[Point]) -> Iterator[Row]:

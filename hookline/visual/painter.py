@@ -106,7 +106,8 @@ def get_painter(runner: BaseRunner) -> Painter:
 
 
 def finish_painting(runner: BaseRunner, discard: bool = False) -> None:
-    """Finish the painter of a runner if there is one."""
+    """Finish the painter of a runner if there is one, and deliver its pictures."""
     painter = runner.get_service(SERVICE)
     if painter is not None:
         painter.finish(discard)
+        runner.events.outbox.deliver()

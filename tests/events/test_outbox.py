@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+
 import pytest
 import torch
 
@@ -90,6 +92,24 @@ def test_scalars_are_delivered_when_the_first_has_waited_long(outbox) -> None:
     assert got(outbox) == []
     outbox.put_point(point(iter=3, time=MAX_DELAY_S + 0.1))
     assert len(got(outbox)) == 3
+
+
+def test_what_another_thread_records_is_written_by_the_thread_that_opened_the_outbox(
+    outbox,
+) -> None:
+    outbox.open()
+
+    def put_from_elsewhere() -> None:
+        outbox.put_record(record())
+        for number in range(MAX_WAITING):
+            outbox.put_point(point(iter=number))
+
+    thread = threading.Thread(target=put_from_elsewhere)
+    thread.start()
+    thread.join()
+    assert got(outbox) == []
+    outbox.deliver()
+    assert len(got(outbox)) == MAX_WAITING + 1
 
 
 def test_a_writer_gets_what_waits_before_it_is_removed(outbox) -> None:
