@@ -135,11 +135,10 @@ def mask_text(text: str) -> str:
 
 def environment_secrets(min_length: int) -> list[str]:
     """Return the values of environment variables with secret names, the longest first."""
-    values = set()
-    for name, value in os.environ.items():
-        if len(value) >= min_length and name != "PWD" and is_secret(name):
-            values.add(value)
-    return sorted(values, key=len, reverse=True)
+    # Names first: most variables have no secret, and each value takes time to decode.
+    names = [name for name in os.environ if name != "PWD" and _is_secret_name(name)]
+    values = {os.environ.get(name, "") for name in names}
+    return sorted((value for value in values if len(value) >= min_length), key=len, reverse=True)
 
 
 def is_secret(key: object) -> bool:

@@ -7,9 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-import torch
-
-from hookline.events.series import fetch_numbers
+from hookline.events.series import to_numbers
 from hookline.secrets import mask_text
 
 MAX_WAITING = 1024  # scalars that may wait before they are written
@@ -162,7 +160,8 @@ def _take_all(waiting: deque[T]) -> list[T]:
 def as_rows(points: Sequence[Point]) -> Iterator[Row]:
     """Yield rows of consecutive points with the same position and different names."""
     row: Row | None = None
-    for point, value in zip(points, _fetch(points), strict=True):
+    values = to_numbers([point.value for point in points])
+    for point, value in zip(points, values, strict=True):
         if row is not None and _belongs_to(point, row):
             row.values[point.name] = value
             continue
@@ -176,17 +175,3 @@ def as_rows(points: Sequence[Point]) -> Iterator[Row]:
 def _belongs_to(point: Point, row: Row) -> bool:
     same_position = (point.mode, point.iter, point.step) == (row.mode, row.iter, row.step)
     return same_position and point.name not in row.values
-
-
-def _fetch(points: Sequence[Point]) -> list[float]:
-    """Return the values of points, with one transfer for each device."""
-    values = [point.value for point in points]
-    places: dict[torch.device, list[int]] = {}
-    for index, value in enumerate(values):
-        if isinstance(value, torch.Tensor):
-            places.setdefault(value.device, []).append(index)
-    for indices in places.values():
-        numbers = fetch_numbers([values[index] for index in indices])
-        for index, number in zip(indices, numbers, strict=True):
-            values[index] = number
-    return values

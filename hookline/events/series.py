@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -137,17 +137,30 @@ class Series:
 
 def fetch(waiting: Iterable[Series]) -> None:
     """Replace the pending tensors of several series by numbers, in one transfer per device."""
-    places: dict[torch.device, list[tuple[list[Any], int]]] = {}
-    for series in waiting:
-        if not series.on_device:
-            continue
-        for index, value in enumerate(series.pending):
-            if type(value) is not float:
-                places.setdefault(value.device, []).append((series.pending, index))
-    for found in places.values():
-        numbers = fetch_numbers([pending[index] for pending, index in found])
-        for (pending, index), number in zip(found, numbers, strict=True):
-            pending[index] = number
+    places = [
+        (series.pending, index)
+        for series in waiting
+        if series.on_device
+        for index, value in enumerate(series.pending)
+        if type(value) is not float
+    ]
+    numbers = to_numbers([pending[index] for pending, index in places])
+    for (pending, index), number in zip(places, numbers, strict=True):
+        pending[index] = number
+
+
+def to_numbers(values: Sequence[Any]) -> list[Any]:
+    """Return numbers in place of tensors with one element, with one transfer for each device."""
+    numbers = list(values)
+    places: dict[torch.device, list[int]] = {}
+    for index, value in enumerate(numbers):
+        if isinstance(value, torch.Tensor):
+            places.setdefault(value.device, []).append(index)
+    for indices in places.values():
+        fetched = fetch_numbers([numbers[index] for index in indices])
+        for index, number in zip(indices, fetched, strict=True):
+            numbers[index] = number
+    return numbers
 
 
 def fetch_numbers(tensors: list[torch.Tensor]) -> list[float]:

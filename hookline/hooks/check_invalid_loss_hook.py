@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,9 @@ import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner
 from hookline.errors import HooklineError, InvalidLoss, Suggestion, require_at_least
+from hookline.events.series import to_numbers
+
+Number = float | torch.Tensor  # on a device, a tensor that is read at the next check
 
 
 @HOOKS.register()
@@ -37,8 +41,8 @@ class CheckInvalidLossHook(BaseHook):
         require_at_least(self, 1, "interval")
         # Of each iteration since the last check: its number, loss, whether gradients accumulate,
         # and the optimizer steps after it.
-        self._seen: list[tuple[int, torch.Tensor, bool, int]] = []
-        self._last: tuple[int, torch.Tensor] | None = None
+        self._seen: list[tuple[int, Number, bool, int]] = []
+        self._last: tuple[int, Number] | None = None
         self._steps = 0  # at the end of the last group of iterations with a step
 
     def before_train(self, runner: BaseRunner) -> None:
@@ -51,9 +55,8 @@ class CheckInvalidLossHook(BaseHook):
         loss = runner.outputs.get("loss")
         if loss is None:
             return
-        is_number = isinstance(loss, torch.Tensor) and loss.ndim == 0
-        number = loss.detach() if is_number else _one_number(loss)
         iteration = runner.iter + 1
+        number = _one_number(loss)
         self._seen.append((iteration, number, runner.loop.accumulating, runner.optimizer_steps))
         if iteration % self.interval == 0:
             self._check(runner, self._take_effective(runner))
@@ -70,15 +73,15 @@ class CheckInvalidLossHook(BaseHook):
         self._last = None
         self._steps = runner.optimizer_steps
 
-    def _take_effective(self, runner: BaseRunner) -> list[tuple[int, torch.Tensor]]:
+    def _take_effective(self, runner: BaseRunner) -> list[tuple[int, Number]]:
         """Return the losses since the last check, without those whose step was skipped.
 
         The loss scaler may have skipped a step, and with it the effect of these losses. Losses of
         an unfinished group of iterations stay for the next check.
         """
         is_stepped = bool(runner.sites.optimize)
-        losses: list[tuple[int, torch.Tensor]] = []
-        group: list[tuple[int, torch.Tensor]] = []
+        losses: list[tuple[int, Number]] = []
+        group: list[tuple[int, Number]] = []
         finished = 0
         for index, (iteration, loss, is_accumulating, steps) in enumerate(self._seen, 1):
             self._last = (iteration, loss)
@@ -93,28 +96,32 @@ class CheckInvalidLossHook(BaseHook):
         self._seen = self._seen[finished:]
         return losses
 
-    def _check(self, runner: BaseRunner, losses: list[tuple[int, torch.Tensor]]) -> None:
+    def _check(self, runner: BaseRunner, losses: list[tuple[int, Number]]) -> None:
         if not losses:
             return
-        finite = torch.stack([loss for _, loss in losses]).isfinite()
-        if bool(finite.all()):
+        numbers = to_numbers([loss for _, loss in losses])
+        if all(map(math.isfinite, numbers)):
             return
-        iteration, loss = losses[finite.tolist().index(False)]
+        index = [math.isfinite(number) for number in numbers].index(False)
         raise InvalidLoss(
-            f"the loss of iteration {iteration} is not finite",
+            f"the loss of iteration {losses[index][0]} is not finite",
             component=self.name,
-            value=loss.item(),
+            value=numbers[index],
             site="after_train_iter",
             suggestion=Suggestion(advice=_describe_good_checkpoint(runner)),
         )
 
 
-def _one_number(loss: Any) -> torch.Tensor:
-    """Return a loss as a tensor with one number; of several, the one furthest from zero."""
+def _one_number(loss: Any) -> Number:
+    """Return a loss as a number, or as a tensor to read later if that means to wait for a device.
+
+    Of several numbers, it is the one furthest from zero.
+    """
     if not isinstance(loss, torch.Tensor):
-        return torch.tensor(loss, dtype=torch.float64)
-    number: torch.Tensor = loss.detach().abs().max()
-    return number
+        return float(loss)
+    if loss.numel() != 1:
+        loss = loss.detach().abs().max()
+    return float(loss.item()) if loss.is_cpu else loss.detach()
 
 
 def _describe_good_checkpoint(runner: BaseRunner) -> str:
