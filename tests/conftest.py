@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from hookline.engine import HOOKS
 from hookline.events.logs import UserLevel
 from tests.clock import FakeClock
+from tests.processes import kill_started
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Trackio reads its directory when it is imported.
@@ -54,6 +55,12 @@ def _restore_log_level():
         for user_level in [each for each in handler.filters if isinstance(each, UserLevel)]:
             handler.removeFilter(user_level)
     logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def _kill_started_processes():
+    yield
+    kill_started()
 
 
 @pytest.fixture(autouse=True)

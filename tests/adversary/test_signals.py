@@ -93,4 +93,5 @@ def take_terminal() -> None:
     import fcntl
     import termios
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have started the tests
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -13,6 +13,7 @@ import pytest
 
 from hookline.cli.commands import cli
 from hookline.errors import HooklineError
+from tests import processes
 
 ROOT = Path(__file__).parents[2]
 CONFIG = """\
@@ -26,8 +27,6 @@ training: {{epochs: 1}}
 hooks:
   - {{type: LoggerHook, interval: 2}}
 """
-# Processes of the current test. Those that are still running at its end are killed.
-STARTED: list[subprocess.Popen[str]] = []
 
 
 def write_config(folder: Path, more: str = "") -> str:
@@ -64,9 +63,7 @@ def command(
     }
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     settings = {**pipes, "env": environment, **options}
-    process = subprocess.Popen([sys.executable, *start, *arguments], **settings)
-    STARTED.append(process)
-    return process
+    return processes.start([sys.executable, *start, *arguments], **settings)
 
 
 def wait_for(process: subprocess.Popen[str], text: str, *, errors: bool = False) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 
+from tests import processes
 from tests.events import killed_run
 from tests.events.recordings import NAMES, Found, Plan, Recording, carry_out, plans
 from tests.waiting import LIMIT_S
@@ -256,7 +257,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """Start a process that trains."""
     command = [sys.executable, "-m", "tests.events.killed_run", str(folder), kind, uri]
-    return subprocess.Popen(
+    return processes.start(
         [*command, str(wait_at), str(deadly_step)],
         cwd=ROOT,
         stdin=subprocess.PIPE,

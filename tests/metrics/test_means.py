@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hookline.metrics.means import Accuracy, Mean, MeanAbsoluteError, MeanSquaredError
+from tests import processes
 from tests.problems import raises_problem
 from tests.waiting import LIMIT_S
 
@@ -135,7 +136,7 @@ print(*(round(float(metric.compute()), 4) for metric in metrics.values()))
 def test_ranks_agree_on_the_mean_over_all_their_samples(tmp_path):
     command = [sys.executable, "-c", RANK]
     ranks = [
-        subprocess.Popen(
+        processes.start(
             [*command, str(rank), str(tmp_path / "store")], stdout=subprocess.PIPE, text=True
         )
         for rank in (0, 1)
