@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,16 +32,23 @@ class Signal(BaseHook):
                 os.kill(os.getpid(), signum)
 
 
+@contextlib.contextmanager
+def default_handler(signum: int) -> Iterator[None]:
+    """Handle a signal as usual: shells and `nohup` ignore some for their jobs."""
+    before = signal.signal(signum, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signum, before)
+
+
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_and_stops(signum, tmp_path):
-    before = signal.signal(signum, signal.SIG_DFL)  # a shell ignores some for background jobs
-    try:
+    with default_handler(signum):
         runner = make_runner(tmp_path, Signal(signum), CheckpointHook(interval=100))
         with pytest.raises(Interrupted) as caught:
             runner.train()
         assert signal.getsignal(signum) is signal.SIG_DFL
-    finally:
-        signal.signal(signum, before)
     assert caught.value.code == 128 + signum
     assert CheckpointStore(tmp_path).entries()[-1].step == 3
 
@@ -48,7 +57,7 @@ def test_a_signal_without_a_standard_error_saves_and_stops(tmp_path):
     saved = os.dup(2)
     os.close(2)
     try:
-        with pytest.raises(Interrupted):
+        with default_handler(signal.SIGHUP), pytest.raises(Interrupted):
             make_runner(tmp_path, Signal(signal.SIGHUP), CheckpointHook(interval=100)).train()
     finally:
         os.dup2(saved, 2)
