@@ -16,8 +16,13 @@ log = logging.getLogger(__name__)
 
 
 def read_settled_ledger(directory: Path) -> Ledger:
-    """Read the ledger. Of an interrupted save, keep the names whose files are intact."""
+    """Read the ledger, and settle a save or a removal that was interrupted.
+
+    Of a save, keep the names whose files are intact. Of a removal, drop those without a file.
+    """
     ledger = read_ledger(directory)
+    removed = [name for name in ledger.removing if not os.path.lexists(directory / name)]
+    ledger = dataclasses.replace(ledger, entries=without(ledger.entries, removed), removing=())
     pending = ledger.pending
     if pending is None:
         return ledger

@@ -3,8 +3,8 @@
 A save writes the *journal* (all known entries, and the pending one) before it renames a file, and
 the *manifest* (the result) afterwards. At every moment one of the two describes the directory. A
 process that dies in between leaves a journal whose pending entry can be checked against the files.
-Both have a checksum and a number. The intact one with the higher number counts, so that damage to
-one of them loses nothing.
+A removal does the same with the names that it is about to delete. Both have a checksum and a
+number. The intact one with the higher number counts, so that damage to one of them loses nothing.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class Ledger:
         number: Counts the writes.
         entries: The checkpoints, oldest first.
         pending: The checkpoint that is about to be renamed to its names.
+        removing: The names whose files are about to be deleted.
         token: Marks the temporary files of the store, in their names.
         shards: The shard directories that the store has made. Only these are ever deleted.
     """
@@ -90,10 +91,13 @@ class Ledger:
     pending: Entry | None = None
     token: str = ""
     shards: tuple[str, ...] = ()
+    removing: tuple[str, ...] = ()
 
     def with_entries(self, entries: tuple[Entry, ...]) -> Ledger:
-        """Return the next ledger, with these entries and nothing pending."""
-        return dataclasses.replace(self, number=self.number + 1, entries=entries, pending=None)
+        """Return the next ledger, with these entries, nothing pending and nothing to remove."""
+        return dataclasses.replace(
+            self, number=self.number + 1, entries=entries, pending=None, removing=()
+        )
 
     def unused_shards(self) -> list[str]:
         """Return the shard directories of the store that belong to no entry."""
@@ -190,6 +194,7 @@ def _decode_body(body: Mapping[str, Any]) -> Ledger:
         pending=None if pending is None else _decode_entry(pending),
         token=str(body.get("token", "")),
         shards=tuple(_check_shard_directory(name) for name in body.get("shards", ())),
+        removing=tuple(check_name(name) for name in body.get("removing", ())),
     )
 
 

@@ -387,16 +387,18 @@ class CheckpointStore:
     def _delete(self, names: list[str], ledger: Ledger) -> None:
         """Delete checkpoint files, then their entries.
 
-        If this is interrupted, the manifest lists missing files. The reverse order would leave
-        files that no manifest lists.
+        The reverse order would leave files that no manifest lists. The journal is written first: if
+        this is interrupted, the missing files are known as removed.
         """
         assert self._prepared, "call prepare() first"
+        journal = dataclasses.replace(ledger, number=ledger.number + 1, removing=tuple(names))
         try:
+            write_ledger(self._fs, self.directory, JOURNAL, journal)
             for name in names:
                 if os.path.lexists(self.directory / name):
                     self._fs.unlink(self.directory / name)
             self._fs.sync_directory(self.directory)
-            self._write_manifest(ledger.with_entries(without(ledger.entries, names)))
+            self._write_manifest(journal.with_entries(without(ledger.entries, names)))
             self._remove_unused_shards()
         except OSError as error:
             message = f"cannot remove {', '.join(names)}: {error.strerror or error}"

@@ -341,7 +341,15 @@ ENTRY = {
     "tags": [],
     "parts": [],
 }
-BODY = {"format": 1, "number": 5, "entries": [], "pending": None, "token": "", "shards": []}
+BODY = {
+    "format": 1,
+    "number": 5,
+    "entries": [],
+    "pending": None,
+    "token": "",
+    "shards": [],
+    "removing": [],
+}
 # Manifests with a valid checksum.
 MANIFESTS = {
     "a list": [],
@@ -368,6 +376,8 @@ MANIFESTS = {
     "a token of numbers": {"token": 7},
     "a token of a pattern": {"token": ".*"},
     "pending is text": {"pending": "x"},
+    "a removal elsewhere": {"removing": ["../precious"]},
+    "removals are a number": {"removing": 1},
     "another format": {"format": 99},
     "escapes in a name": {"entries": [{**ENTRY, "names": ["\x1b[31mred.pth"]}]},
 }

@@ -63,6 +63,19 @@ def test_of_an_interrupted_save_without_files_nothing_is_kept(tmp_path: Path) ->
     assert read_settled_ledger(tmp_path).entries == (entry,)
 
 
+def test_of_an_interrupted_removal_the_names_that_still_have_a_file_are_kept(
+    tmp_path: Path,
+) -> None:
+    entries = saved(tmp_path, 1, 2, 3).entries()
+    journal = Ledger(99, tuple(entries), removing=("epoch_1.pth", "epoch_2.pth"))
+    write_ledger(Unsynced(), tmp_path, JOURNAL, journal)
+    (tmp_path / "epoch_1.pth").unlink()
+    (tmp_path / "epoch_3.pth").unlink()
+    ledger = read_settled_ledger(tmp_path)
+    assert ledger.entries == tuple(entries[1:])  # Nothing removed epoch_3.pth: it is missing.
+    assert ledger.removing == ()
+
+
 def test_the_newest_intact_checkpoint_is_a_resumable_one_if_there_is_any(tmp_path: Path) -> None:
     store = opened(tmp_path)
     store.save(content(1), "a.pth", step=1, epoch=1)

@@ -39,7 +39,9 @@ FIRST = Entry(
 SECOND = dataclasses.replace(
     FIRST, names=("epoch_2.pth", "last.pth"), step=20, epoch=2, finite=False
 )
-LEDGER = Ledger(7, (FIRST,), SECOND, "0123456789abcdef", ("shards_12_0a1b2c3d",))
+LEDGER = Ledger(
+    7, (FIRST,), SECOND, "0123456789abcdef", ("shards_12_0a1b2c3d",), removing=("epoch_0.pth",)
+)
 
 FIRST_RELEASE = {
     "sha256": "9ac22d6ea9eafebb1d9fc3e6d1738af9768138dee417e9989a792b4069121ef3",
@@ -137,8 +139,9 @@ def signed(**body: object) -> bytes:
         Ledger(1, pending=dataclasses.replace(FIRST, names=("/victim",))),
         Ledger(1, shards=("../shards_12_0a1b2c3d",)),
         Ledger(1, shards=("src",)),
+        Ledger(1, removing=("../victim",)),
     ],
-    ids=["name", "part", "pending", "path", "directory"],
+    ids=["name", "part", "pending", "path", "directory", "removing"],
 )
 def test_names_that_are_not_in_the_directory_are_rejected_even_with_a_right_checksum(
     ledger: Ledger,

@@ -111,11 +111,49 @@ def test_prepare_keeps_temporary_files_of_users_and_of_other_processes(tmp_path:
     assert others <= files(tmp_path)
 
 
-def test_prepare_drops_the_names_of_files_that_the_user_deleted(tmp_path: Path) -> None:
+def test_prepare_drops_and_logs_the_names_of_files_that_the_user_deleted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "hookline")
     saved(tmp_path, 1, 2).unlock()
     (tmp_path / "epoch_1.pth").unlink()
     store = opened(tmp_path)
     assert [entry.names for entry in store.entries()] == [("epoch_2.pth", "last.pth")]
+    assert "epoch_1.pth" in caplog.text
+
+
+class KillsAfterUnlink(FileSystem):
+    """A file system whose process is killed right after it deleted one file."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def unlink(self, path: Path) -> None:
+        super().unlink(path)
+        if path.name == self.name:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("killed_at", ["epoch_1.pth", "epoch_2.pth"])
+def test_files_that_a_killed_removal_deleted_are_not_reported_as_missing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, killed_at: str
+) -> None:
+    caplog.set_level("INFO", "hookline")
+    saved(tmp_path, 1, 2, 3, 4).unlock()
+    child = os.fork()
+    if child == 0:
+        opened(tmp_path, KillsAfterUnlink(killed_at)).remove("epoch_1.pth", "epoch_2.pth")
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    left = {"epoch_2.pth", "epoch_3.pth", "epoch_4.pth", "last.pth"} - {killed_at}
+    assert files(tmp_path) == left
+    assert listed(CheckpointStore(tmp_path)) == left
+    (tmp_path / "epoch_3.pth").unlink()
+    store = opened(tmp_path)
+    assert listed(store) == left - {"epoch_3.pth"}
+    assert "epoch_3.pth" in caplog.text
+    assert "epoch_1.pth" not in caplog.text
+    assert killed_at not in caplog.text
 
 
 def test_a_moved_directory_works(tmp_path: Path) -> None:
