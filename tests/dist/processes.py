@@ -19,10 +19,13 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     [
         "torch",
+        "torch._dynamo",  # The first optimizer of a process imports it.
         "torch.distributed.fsdp",
         "torch.distributed.checkpoint",
         "torchmetrics",
-        "hookline",
+        "hookline.hooks.logger_hook",
+        "hookline.hooks.optimizer_hook",
+        "hookline.report.recorder",
         "tests.dist.jobs",
     ]
 )
