@@ -15,12 +15,14 @@ from hookline.dist import World, connect
 from hookline.engine import HOOKS, BaseHook, BaseRunner
 from hookline.engine.manager import HookOrConfig, LocateError, Order
 from hookline.engine.runner import Loaders, Optimizers
-from hookline.errors import HooklineError
+from hookline.errors import HooklineError, Suggestion
 from hookline.events.read import RunLog
 from hookline.events.visualizer import Visualizer
 from hookline.hooks.builder import get_default_hooks, given_hooks, stream_options
 from hookline.metrics import Metric, build_metrics
 from hookline.optim.modes import switchable
+from hookline.prediction import predict_all
+from hookline.preflight import check_is_loader, check_length
 from hookline.profiling.cost_report import DEFAULT_BUDGET
 from hookline.runner_arguments import RULES, check_arguments
 from hookline.sanity import check_val_end, check_validation
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hookline.dry_run import DryRunResult
+    from hookline.report.inline import RunReport
 
 MetricOrConfig = Metric | str | Mapping[str, Any] | Callable[[Any, Any], Any] | type[Any]
 
@@ -112,7 +115,7 @@ class Runner(BaseRunner):
         checkpoint: The checkpoint that is being saved or was just loaded.
         exception: The error that ended the run, during `on_exception` and `cleanup`.
         stop_reason: Why the run is over; None while it is not.
-        mode: `train`, or `val` or `test` while `validate()` or `test()` evaluates alone.
+        mode: `train`, or `val`, `test` or `predict` while that method runs alone.
         best: A record (`value`, `epoch`, `iter`, `rule`) of the best result by metric.
         events: The store of recorded values.
         model: The model on its device.
@@ -261,6 +264,54 @@ class Runner(BaseRunner):
         self.epoch_length = length_of(loader)
         self.loop.update_length()
 
+    def train(self, *, max_epochs: int | None = None, max_iters: int | None = None) -> Self:
+        """Train until the run reaches its length or a hook requests a stop.
+
+        A second call continues the run, also after an interrupt in a notebook.
+
+        Args:
+            max_epochs: A new length of the whole run in epochs, as an earlier length counts.
+            max_iters: A new length in iterations.
+
+        Raises:
+            ConfigError: If both are given.
+        """
+        if max_epochs is not None or max_iters is not None:
+            check_length(max_epochs, max_iters)
+            self.max_epochs = max_epochs
+            self.max_iters = self.loop.iter_limit = max_iters
+        self.loop.update_length()  # `max_epochs` may have been set, too.
+        return super().train()
+
+    fit = train
+
+    def predict(self, loader: Loaders | None = None) -> Any:
+        """Return the model's predictions in the order of the data.
+
+        A batch is passed to the model's `predict_step(batch)`, which returns predictions. Without
+        one, predictions are those of its `test_step` or `val_step`. Without these, the model is
+        called with the inputs of the batch, which needs no targets then. With several ranks, each
+        predicts a part, and all get the whole result.
+
+        Args:
+            loader: An iterable of batches, or several by name; the test data by default.
+
+        Returns:
+            A tensor with a row for each sample. A list with an item for each sample, if the
+            predictions are not tensors of one shape. Several loaders give a dict of these.
+
+        Raises:
+            HooklineError: If there is no loader, or predictions have no item for each sample.
+        """
+        loader = self.test_loader if loader is None else loader
+        if loader is None:
+            advice = Suggestion(advice="pass a loader to predict(), or test_loader=… to the runner")
+            raise HooklineError("no data to predict", parameter="loader", suggestion=advice)
+        check_is_loader("loader", loader)
+        loader = share_loaders(loader, self.world.rank, self.world.size)
+        set_default_seed(loader, self.seed)
+        return self._run_apart("predict", lambda: predict_all(self, loader))
+
     def dry_run(self, limit: float = 300.0) -> DryRunResult:
         """Try this run on a few batches, as `hookline dry-run` does, and return the findings.
 
@@ -286,6 +337,18 @@ class Runner(BaseRunner):
     def history(self) -> RunLog:
         """The logged scalars of the run so far, resumed parts included, read from its log."""
         return RunLog(self.work_dir)
+
+    @property
+    def report(self) -> RunReport:
+        """The report of the run; a notebook displays it."""
+        from hookline.report.inline import RunReport
+
+        return RunReport(self.work_dir)
+
+    def _repr_html_(self) -> str:
+        from hookline.runner_html import runner_as_html
+
+        return runner_as_html(self)
 
     @classmethod
     def from_config(

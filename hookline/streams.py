@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import sys
 from collections.abc import Iterator
@@ -58,6 +59,13 @@ def is_terminal(stream: IO[str] | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:  # The stream is closed.
         return False
+
+
+def in_notebook() -> bool:
+    """Return whether output goes to the cell of a notebook; False in processes that it starts."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return hasattr(shell, "kernel") and multiprocessing.parent_process() is None
 
 
 @contextlib.contextmanager

@@ -99,10 +99,10 @@ class Checkpointer(CheckpointQueue):
         if self.resume == "auto":
             newest = self.find_newest()
             checkpoint = None if newest is None else self.load_entry(newest)
-        elif self.resume is not None:
+        elif self.resume is not None and runner.iter == 0:  # A later call continues.
             checkpoint = self.load(self.resume)
         if checkpoint is None:
-            if self.load_from is not None:
+            if self.load_from is not None and runner.iter == 0:
                 self.load_weights(self.load(self.load_from))
             return
         self.resume_from(checkpoint)

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -38,6 +38,7 @@ from hookline.stop_reason import StopReason
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+T = TypeVar("T")
 Optimizers = torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer]
 Loaders = Iterable[Any] | Mapping[str, Iterable[Any]]
 
@@ -149,11 +150,11 @@ class BaseRunner(HookManager, RenamedAttributes):
 
     def validate(self) -> Metrics:
         """Evaluate on the validation data. Hooks call `request_validate` instead."""
-        return self._evaluate("val")
+        return self._run_apart("val", lambda: self.evaluation.run(self, "val"))
 
     def test(self) -> Metrics:
         """Evaluate on the test data."""
-        return self._evaluate("test")
+        return self._run_apart("test", lambda: self.evaluation.run(self, "test"))
 
     # `collective`: all ranks make this request in the same iteration, see `Requests`.
 
@@ -213,10 +214,11 @@ class BaseRunner(HookManager, RenamedAttributes):
         cost_report.report_costs(self)
         self.call_hook("after_run")
 
-    def _evaluate(self, mode: Literal["val", "test"]) -> Metrics:
+    def _run_apart(self, mode: str, evaluate: Callable[[], T]) -> T:
+        """Run an evaluation outside training, with the weights of `load_from` if nothing ran."""
         with deterministic_algorithms(self._is_deterministic), RunSession(self):
             self.mode = mode
-            preflight.check_is_loader(f"{mode}_loader", getattr(self, f"{mode}_loader"))
+            preflight.check_is_loader(f"{mode}_loader", getattr(self, f"{mode}_loader", None))
             self.best.reset()
             self.call_hook("before_run")
             source = self.checkpointer.load_from if self.iter == 0 else None
@@ -227,9 +229,9 @@ class BaseRunner(HookManager, RenamedAttributes):
                     if source is not None:
                         self.checkpointer.load_weights(checkpoint)
                         saved_parts.restore_objects(self, checkpoint)
-                    metrics = self.evaluation.run(self, mode)
+                    result = evaluate()
                     self.call_hook("after_run")
             finally:
                 if source is not None:  # The best result of other weights is not this run's.
                     self.best.load_state_dict(best)
-        return metrics
+        return result

@@ -34,15 +34,8 @@ from __future__ import annotations
 from typing import Any
 
 OWNED = frozenset({"optimize"})  # Only one hook may implement such a site.
-PER_ITERATION = frozenset(
-    {
-        "before_train_iter",
-        "after_forward",
-        "after_backward",
-        "after_optimizer_step",
-        "after_train_iter",
-    }
-)
+IN_STEP = ("after_forward", "after_backward", "after_optimizer_step")
+PER_ITERATION = frozenset({"before_train_iter", *IN_STEP, "after_train_iter"})
 PER_EPOCH = frozenset({"before_epoch", "before_train_epoch", "after_train_epoch", "after_epoch"})
 
 
@@ -136,6 +129,12 @@ class SiteMethods:
 
     def after_test(self, *args: Any, **kwargs: Any) -> None:
         """The test is over."""
+
+    def before_predict(self, *args: Any, **kwargs: Any) -> None:
+        """Before a prediction."""
+
+    def after_predict(self, *args: Any, **kwargs: Any) -> None:
+        """The prediction is over."""
 
     def after_run(self, *args: Any, **kwargs: Any) -> None:
         """The run ended without an error."""

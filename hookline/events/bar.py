@@ -17,6 +17,7 @@ from hookline.streams import UnfailingStream
 
 if TYPE_CHECKING:
     from hookline.events.console import Progress as RunProgress
+    from hookline.events.outbox import Record
 
 BAR_WIDTH = 16  # columns
 
@@ -57,6 +58,12 @@ class ProgressBar(Progress):
             scalars=format_scalars(shown),
             rate=f"{1 / seconds:.0f} it/s" if seconds else "",
         )
+
+    def add_row(self, mode: str, values: Mapping[str, float], iter: int, epoch: int) -> None:
+        """Do nothing: results are log lines above the bar."""
+
+    def add_picture(self, record: Record) -> None:
+        """Do nothing: a terminal shows no pictures."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
         run = self._run

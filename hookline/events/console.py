@@ -1,17 +1,18 @@
-"""Progress on the console: a live bar on a terminal, plain lines elsewhere."""
+"""Progress on the console: a live view on a terminal or in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from hookline.events.format import for_lines, format_scalars
 from hookline.events.logs import LineFormatter
-from hookline.events.outbox import Row
+from hookline.events.outbox import Record, Row
 from hookline.events.writer import WRITERS, Writer
-from hookline.streams import UnfailingStream, is_terminal
+from hookline.streams import UnfailingStream, in_notebook, is_terminal
 
 
 class Progress(Protocol):
@@ -25,24 +26,39 @@ class Progress(Protocol):
     max_iters: int | None
 
 
+class View(Protocol):
+    """A live display of the progress: a bar on a terminal, a bar and a table in a notebook."""
+
+    def show(self, scalars: Mapping[str, float]) -> None: ...
+
+    def add_row(self, mode: str, values: Mapping[str, float], iter: int, epoch: int) -> None: ...
+
+    def add_picture(self, record: Record) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def handler(self) -> logging.Handler: ...
+
+
 @WRITERS.register("console")
 class ConsoleWriter(Writer):
-    """A writer of log lines to the `hookline` logger, with a progress bar on a terminal.
+    """A writer of log lines to the `hookline` logger, with a live view on a terminal or a notebook.
 
-    A terminal with a bar shows the last training report of each epoch as a line. Without handlers
-    of the user, lines go to the standard output, from the level of the `hookline` logger on.
+    With a live view, the last training report of each epoch is a line. Without handlers of the
+    user, lines go to the standard output, from the level of the `hookline` logger on.
     """
 
     def __init__(self, progress: Progress, by_epoch: bool = True, live: bool | None = None) -> None:
         self._progress = progress
         self._by_epoch = by_epoch
         self._logger = logging.getLogger("hookline")
-        self._bar: Any = None
+        self._bar: View | None = None
         self._handler: logging.Handler | None = None
         self._user_level = self._logger.level
         self._last_report: tuple[int, str] | None = None  # of an epoch, not in a line yet
+        self._width = 0  # of the positions, so that results of validations are below the others
         if not (self._logger.handlers or logging.getLogger().handlers):
-            self._attach(is_terminal(sys.stdout) if live is None else live)
+            self._attach(live)
 
     def write_scalars(
         self, mode: str, scalars: Mapping[str, float], *, iter: int, epoch: int
@@ -50,9 +66,11 @@ class ConsoleWriter(Writer):
         if not self._logger.isEnabledFor(logging.INFO):  # Formatting costs time.
             return
         shown = format_scalars(for_lines(scalars) if mode == "train" else scalars)
-        line = f"{self._position(mode, iter, epoch)}  {shown}"
+        line = f"{self._aligned(mode, self._position(mode, iter, epoch))}  {shown}"
+        if self._bar is not None:
+            self._bar.add_row(mode, scalars, iter, epoch)
         if mode != "train" or self._bar is None:
-            self._logger.info("%s", line)
+            self._log("%s", line)
             return
         self._bar.show(scalars)
         if self._last_report is not None and self._last_report[0] != epoch:
@@ -67,7 +85,14 @@ class ConsoleWriter(Writer):
             self._bar.show(values)
             return
         self._log_last_report()
-        self._logger.info("%s  %s  %s", row.mode, _position_of(row), format_scalars(values))
+        if self._bar is not None:
+            self._bar.add_row(row.mode, values, row.iter, row.epoch)
+        position = self._aligned(row.mode, f"{row.mode}  {_position_of(row)}")
+        self._log("%s  %s", position, format_scalars(values))
+
+    def write(self, record: Record) -> None:
+        if self._bar is not None and record.kind in ("image", "figure"):
+            self._bar.add_picture(record)
 
     def close(self) -> None:
         self._log_last_report()
@@ -79,8 +104,18 @@ class ConsoleWriter(Writer):
 
     def _log_last_report(self) -> None:
         if self._last_report is not None:
-            self._logger.info("%s", self._last_report[1])
+            self._log("%s", self._last_report[1])
             self._last_report = None
+
+    def _log(self, message: str, *values: str) -> None:
+        """Log a line that a live view shows in its own way."""
+        self._logger.info(message, *values, extra={"is_progress": True})
+
+    def _aligned(self, mode: str, position: str) -> str:
+        """Return a position in the width of the last one of training."""
+        if mode == "train":
+            self._width = len(position)
+        return position.ljust(self._width)
 
     def _position(self, mode: str, finished: int, epoch: int) -> str:
         now = self._progress
@@ -92,13 +127,11 @@ class ConsoleWriter(Writer):
         inside = inside or now.epoch_length or 0  # The last iteration of the epoch is over.
         return f"train  epoch {epoch}/{now.max_epochs or '?'}  {inside}/{now.epoch_length or '?'}"
 
-    def _attach(self, live: bool) -> None:
+    def _attach(self, live: bool | None) -> None:
         """Attach a handler, because the user has configured no logging."""
         level = self._user_level or logging.INFO
-        if live and level <= logging.INFO:
-            from hookline.events.bar import ProgressBar
-
-            self._bar = ProgressBar(self._progress)
+        self._bar = _make_view(self._progress, live) if level <= logging.INFO else None
+        if self._bar is not None:
             self._handler = self._bar.handler()
         else:
             self._handler = logging.StreamHandler(UnfailingStream(sys.stdout))
@@ -106,6 +139,21 @@ class ConsoleWriter(Writer):
         self._handler.setLevel(level)
         self._logger.addHandler(self._handler)
         self._logger.setLevel(min(level, logging.INFO))
+
+
+def _make_view(progress: Progress, live: bool | None) -> View | None:
+    """Return the live view that fits the output; None for plain lines."""
+    if live is None and in_notebook():
+        from hookline.events.notebook import NotebookView
+
+        return NotebookView(progress)
+    if live is None:
+        live = is_terminal(sys.stdout) and os.environ.get("TERM") != "dumb"
+    if live:
+        from hookline.events.bar import ProgressBar
+
+        return ProgressBar(progress)
+    return None
 
 
 def _position_of(row: Row) -> str:

@@ -16,7 +16,7 @@ from hookline.optim.modes import OptimizerModes
 @HOOKS.register()
 @dataclass
 class EMAHook(BaseHook):
-    """Keep an average of the weights and use it for validation and tests.
+    """Keep an average of the weights and use it for validations, tests and predictions.
 
     The update is `ema = momentum * ema + (1 - momentum) * weights`. Training never uses the
     average, which is kept in float32 for bfloat16 and float16 weights.
@@ -138,8 +138,8 @@ class EMAHook(BaseHook):
     def after_val_epoch(self, runner: BaseRunner) -> None:
         self.average.swap_out()
 
-    before_test_epoch = before_val_epoch
-    after_test_epoch = after_val_epoch
+    before_test_epoch = before_predict = before_val_epoch
+    after_test_epoch = after_predict = after_val_epoch
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None

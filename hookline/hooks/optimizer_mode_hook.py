@@ -50,7 +50,7 @@ class OptimizerModeHook(BaseHook):
         if is_exact:
             runner.evaluation.on_end(self._modes.train)
 
-    before_test = before_val
+    before_test = before_predict = before_val
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None

@@ -271,6 +271,13 @@ def evaluate(folder: Path) -> dict[str, float]:
     return dict(run.validate())
 
 
+def predict(folder: Path) -> dict[str, Any]:
+    """Return the predictions for a set of odd size, on every rank."""
+    run = runner(folder)
+    loader = make_loader(data(51), batch_size=8)
+    return {"predictions": run.predict(loader)}
+
+
 def measure(folder: Path, names: tuple[str, ...] = ("right",)) -> dict[str, Any]:
     """Train with a function that measures the share of its rank, and stop by its result."""
     seen = []

@@ -53,6 +53,14 @@ def test_metrics_that_a_function_measures_on_shares_are_those_of_the_whole_set(t
     assert both[0]["epoch"] == both[1]["epoch"]
 
 
+def test_predictions_of_two_ranks_are_those_of_one_in_the_order_of_the_data(tmp_path):
+    (alone,) = run_job(1, jobs.predict, tmp_path / "one")
+    both = run_job(2, jobs.predict, tmp_path / "two")
+    assert alone["predictions"].shape == (51, 2)
+    for result in both:
+        torch.testing.assert_close(result["predictions"], alone["predictions"])
+
+
 def test_a_function_must_measure_the_same_on_all_ranks(tmp_path):
     job = Job(2, jobs.measure, tmp_path, names=("right", "wrong")).wait()
     assert all("other metrics on rank 1" in str(error) for error in job.errors())

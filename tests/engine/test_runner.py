@@ -273,3 +273,64 @@ def test_one_seed_makes_a_run_and_is_kept_in_its_checkpoints(tmp_path):
     )
     assert torch.equal(one, same)
     assert not torch.equal(one, another)
+
+
+def run_in_parts(folder, *lengths, **parts):
+    """Train in several calls, each with its own length; the first is that of the runner."""
+    model = small_model()
+    runner = Runner(
+        model,
+        train_loader=DataLoader(
+            TensorDataset(*map(torch.cat, zip(*batches(4), strict=True))), 8, shuffle=True
+        ),
+        optimizer=torch.optim.AdamW(model.parameters(), lr=0.01),
+        loss_fn=nn.CrossEntropyLoss(),
+        work_dir=folder,
+        seed=1,
+        **lengths[0],
+        **parts,
+    )
+    runner.train()
+    for length in lengths[1:]:
+        runner.train(**length)
+    return runner
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [{"max_epochs": 1}, {"max_epochs": 3}],
+        [{"max_iters": 3}, {"max_iters": 5}, {"max_iters": 12}],
+        [{"max_epochs": 1}, {"max_iters": 6}, {"max_epochs": 3}],
+    ],
+)
+def test_a_run_continues_exactly_with_another_length(tmp_path, lengths):
+    whole = run_in_parts(tmp_path / "whole", {"max_epochs": 3})
+    parts = run_in_parts(tmp_path / "parts", *lengths)
+    assert (parts.epoch, parts.iter, parts.max_iters) == (3, 12, 12)
+    pairs = zip(parts.model.parameters(), whole.model.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_a_length_that_was_set_holds_for_the_next_call(tmp_path):
+    runner = run_in_parts(tmp_path, {"max_epochs": 1})
+    runner.max_epochs = 2
+    runner.fit()
+    assert (runner.epoch, runner.max_iters) == (2, 8)
+
+
+def test_two_new_lengths_are_an_error(tmp_path):
+    runner = run_in_parts(tmp_path, {"max_epochs": 1})
+    with raises_problem(parameter="max_iters"):
+        runner.train(max_epochs=2, max_iters=9)
+
+
+@pytest.mark.parametrize("option", ["load_from", "resume"])
+def test_a_second_call_does_not_load_the_first_weights_again(tmp_path, option):
+    first = run_in_parts(tmp_path / "first", {"max_epochs": 1})
+    file = first.work_dir / "last.pth"
+    runner = run_in_parts(
+        tmp_path / "second", {"max_epochs": 2}, {"max_epochs": 3}, **{option: file}
+    )
+    assert (runner.epoch, runner.iter) == (3, 12)
+    assert runner.optimizer.state_dict()["state"][0]["step"].item() == 12

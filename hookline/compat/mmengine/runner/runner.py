@@ -305,7 +305,7 @@ class Runner(RunnerProperties, RunnerBuilders, CheckpointMethods, HookMethods): 
         for call in self.sites.after_optimizer_step:
             call(self)
 
-    def _evaluate(self, mode: str) -> dict[str, Any]:  # type: ignore[override]
+    def _evaluate(self, mode: str) -> dict[str, Any]:
         given = getattr(self, f"_{mode}_loop")
         if given is None:
             raise RuntimeError(
