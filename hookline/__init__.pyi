@@ -4,6 +4,7 @@ from .config import load_config as load_config
 from .data import DATASETS as DATASETS
 from .data import CombinedLoader as CombinedLoader
 from .data import make_loader as make_loader
+from .dist.local import launch as launch
 from .driver import drive as drive
 from .engine import HOOKS as HOOKS
 from .engine import BaseHook as BaseHook

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -27,6 +27,30 @@ def is_interactive() -> bool:
     """Return whether a person types Python here: in a notebook, IPython or the interpreter."""
     ipython = sys.modules.get("IPython")
     return hasattr(sys, "ps1") or (ipython is not None and ipython.get_ipython() is not None)
+
+
+@contextlib.contextmanager
+def forward_signals(send: Callable[[int], object]) -> Iterator[list[int]]:
+    """Forward stop signals to other processes; yield the list of forwarded signals.
+
+    Args:
+        send: Sends a signal to the processes.
+    """
+    forwarded: list[int] = []
+
+    def forward(signum: int, frame: FrameType | None) -> None:
+        forwarded.append(signum)
+        send(signum)
+
+    previous = {}
+    if threading.current_thread() is threading.main_thread():
+        for signum in stop_signals():
+            previous[signum] = signal.signal(signum, forward)
+    try:
+        yield forwarded
+    finally:
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)
 
 
 class SignalHandlers:
