@@ -25,13 +25,17 @@ PLANTED = "planted.py"
 MISTAKES = """\
 from torch import nn
 
-from hookline import Runner
+from hookline import Runner, launch, make_loader
 from hookline.hooks import EMAHook
 
 Runner(nn.Linear(1, 1), trian_loader=[])  # mistake: an unknown parameter
 Runner(nn.Linear(1, 1), max_epochs="three")  # mistake: a wrong type
 EMAHook(momentun=0.9)  # mistake: an unknown parameter of a hook
+EMAHook(momentum="high")  # mistake: a wrong type of a hook's parameter
 Runner(nn.Linear(1, 1)).trian()  # mistake: an unknown method
+Runner(nn.Linear(1, 1)).train(max_epoch=3)  # mistake: an unknown parameter of a method
+make_loader([1, 2], batch_size="8")  # mistake: a wrong type of a loader's parameter
+launch(nproc=2)  # mistake: a missing parameter
 """
 # Blocks of a page may define a name again, and leave out annotations.
 MYPY_OPTIONS = [

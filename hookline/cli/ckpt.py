@@ -21,7 +21,7 @@ from hookline.checkpoint import (
 from hookline.checkpoint.manifest import Entry
 from hookline.checkpoint.structure import check_structure, restoring
 from hookline.cli.errors import CommandLineError, ExitCode
-from hookline.cli.output import print_json, print_table
+from hookline.cli.output import print_json, print_path, print_table
 from hookline.cli.printing import show
 from hookline.errors import dotted
 from hookline.events.format import format_scalars
@@ -53,7 +53,7 @@ def show_checkpoint(path: str, as_json: bool) -> int:
     return ExitCode.OK
 
 
-def verify_checkpoints(path: str) -> int:
+def verify_checkpoints(path: str, as_json: bool) -> int:
     """Verify the checksum of a checkpoint, or of all in a work directory."""
     target = Path(path)
     if target.is_file():
@@ -62,30 +62,38 @@ def verify_checkpoints(path: str) -> int:
     else:
         store = _open_store(target)
         names = [name for entry in store.entries() for name in entry.names]
-    if not names:
-        show(f"no checkpoints in {path}")
-    damaged = False
+    results: dict[str, str | None] = {}
     for name in names:
         try:
             store.verify(name)
-            show(f"{name}: good")
+            results[name] = None
         except CheckpointError as error:
-            damaged = True
-            show(error)
-    return ExitCode.FAILED if damaged else ExitCode.OK
+            results[name] = str(error)
+    if as_json:
+        print_json({name: {"good": not text, "error": text} for name, text in results.items()})
+    else:
+        for name, text in results.items():
+            show(text or f"{name}: good")
+        if not names:
+            show(f"no checkpoints in {path}")
+    return ExitCode.FAILED if any(results.values()) else ExitCode.OK
 
 
-def publish_checkpoint(path: str, file_format: str, output: str | None) -> int:
+def publish_checkpoint(path: str, file_format: str, output: str | None, as_json: bool) -> int:
     """Write the weights of a checkpoint and print the path of the file."""
     source = _resolve_file(path)
     target = source.with_suffix("") if output is None else Path(output)
-    show(publish(load_whole(source), target, file_format))
+    print_path(publish(load_whole(source), target, file_format), as_json)
     return ExitCode.OK
 
 
-def diff_checkpoints(first: str, second: str) -> int:
+def diff_checkpoints(first: str, second: str, as_json: bool) -> int:
     """Print the differences between two checkpoints, part by part."""
     parts = compare_checkpoints(load_whole(_resolve_file(first)), load_whole(_resolve_file(second)))
+    code = ExitCode.FAILED if any(parts.values()) else ExitCode.OK
+    if as_json:
+        print_json({"equal": code == ExitCode.OK, "differences": parts})
+        return code
     width = max((len(part) for part in parts), default=0)
     for part, differences in parts.items():
         label = part
@@ -93,19 +101,19 @@ def diff_checkpoints(first: str, second: str) -> int:
             show(f"{label:{width}}  {text}")
             label = ""
     show(f"ignored, because they differ between any two runs: {NOT_COMPARED}")
-    return ExitCode.FAILED if any(parts.values()) else ExitCode.OK
+    return code
 
 
-def consolidate_checkpoint(path: str, output: str | None) -> int:
+def consolidate_checkpoint(path: str, output: str | None, as_json: bool) -> int:
     """Write a sharded checkpoint as one file and print its path."""
     source = _resolve_file(path)
     target = source.with_name(f"{source.stem}_whole.pth") if output is None else Path(output)
     write_checkpoint(load_whole(source), target)
-    show(target)
+    print_path(target, as_json)
     return ExitCode.OK
 
 
-def import_checkpoint(path: str, output: str | None) -> int:
+def import_checkpoint(path: str, output: str | None, as_json: bool) -> int:
     """Convert a checkpoint of MMEngine or MMCV and print a summary."""
     # Imported by name: no layer of the package depends on `compat`.
     unpickle = importlib.import_module("hookline.compat.unpickle")
@@ -126,6 +134,11 @@ def import_checkpoint(path: str, output: str | None) -> int:
     finally:
         store.unlock()
     origin = meta["versions"]["imported_from"]
+    if as_json:
+        counters = {"epoch": meta["epoch"], "iter": meta["iter"], "from": origin}
+        has_average = "ema_state_dict" in checkpoint
+        print_json({"file": str(target), **counters, "averaged_weights": has_average})
+        return ExitCode.OK
     average = ", with averaged weights" if "ema_state_dict" in checkpoint else ""
     show(f"{target}: epoch {meta['epoch']}, iteration {meta['iter']}, from {origin}{average}")
     return ExitCode.OK

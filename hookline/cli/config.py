@@ -9,6 +9,7 @@ import yaml
 
 from hookline import Runner
 from hookline.cli.errors import CommandLineError
+from hookline.cli.output import only_json, print_json
 from hookline.cli.printing import show
 from hookline.config import load_config, mask_secrets
 from hookline.config.hooks import checked_hooks
@@ -16,7 +17,9 @@ from hookline.config.json_schema import config_schema
 from hookline.config.yaml_marks import Dumper
 
 
-def run(config: str | None, overrides: Sequence[str], check: bool, schema: bool) -> int:
+def run(
+    config: str | None, overrides: Sequence[str], check: bool, schema: bool, as_json: bool
+) -> int:
     """Raise ConfigError if the config is wrong; otherwise print it, unless `check` is set.
 
     With `schema`, print the JSON Schema of configs instead, with the classes that the config's
@@ -27,9 +30,12 @@ def run(config: str | None, overrides: Sequence[str], check: bool, schema: bool)
         return 0
     if config is None:
         raise CommandLineError("missing argument 'CONFIG'")
-    resolved = load_config(config, overrides)
-    checked_hooks(resolved)
-    if not check:
+    with only_json(as_json):
+        resolved = load_config(config, overrides)
+        checked_hooks(resolved)
+    if as_json and not check:
+        print_json(resolved)
+    elif not check:
         show(_as_yaml(mask_secrets(resolved)), end="")
     return 0
 

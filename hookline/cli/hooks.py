@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from hookline.cli.output import print_table, priority_label
+from hookline.cli.output import print_json, print_table, priority_label
 from hookline.cli.printing import show
 from hookline.config.hook_list import short_name
 from hookline.config.yaml_marks import Dumper
-from hookline.engine import HOOKS, BaseHook
+from hookline.engine import HOOKS, BaseHook, get_priority
 from hookline.errors import ConfigError, Suggestion
 
 REQUIRED = object()
@@ -27,12 +27,19 @@ MIN_WORD_LENGTH = 3
 WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\d]+")
 
 
-def run(name: str | None) -> int:
+def run(name: str | None, as_json: bool) -> int:
     """Print the list of all hooks, or the description of one."""
     if name is None:
-        print_table([(key, doc_of(cls).partition("\n")[0]) for key, cls in HOOKS.items()])
+        summaries = {key: doc_of(cls).partition("\n")[0] for key, cls in HOOKS.items()}
+        if as_json:
+            print_json(summaries)
+        else:
+            print_table(list(summaries.items()))
+        return 0
+    full_name = find_hook(name)
+    if as_json:
+        print_json(_as_dict(full_name, HOOKS.get(full_name)))
     else:
-        full_name = find_hook(name)
         _describe(full_name, HOOKS.get(full_name))
     return 0
 
@@ -121,6 +128,23 @@ def _describe(name: str, cls: type[BaseHook]) -> None:
     _print_section("state in checkpoints", [(field,) for field in state_of(cls)])
     show("\nexample")
     show(textwrap.indent(example(name, defaults), "  "), end="")
+
+
+def _as_dict(name: str, cls: type[BaseHook]) -> dict[str, Any]:
+    parameters = {}
+    for key, parameter in HOOKS.own_parameters(cls).known.items():
+        default = default_of(cls, parameter)
+        parameters[key] = {"type": type_of(parameter), "required": default is REQUIRED}
+        if default is not REQUIRED:
+            parameters[key]["default"] = json.loads(json.dumps(default, default=repr))
+    return {
+        "name": name,
+        "doc": doc_of(cls),
+        "parameters": parameters,
+        "sites": sites_of(cls),
+        "priority": get_priority(cls.priority),
+        "state": state_of(cls),
+    }
 
 
 def _print_section(title: str, rows: Sequence[tuple[str, ...]]) -> None:

@@ -6,6 +6,7 @@ import keyword
 import re
 from pathlib import Path
 
+from hookline.cli.output import print_json
 from hookline.cli.printing import show
 from hookline.cli.scaffold import fill_template, without_existing, write_new_files
 
@@ -14,7 +15,7 @@ EXAMPLE_HOOK = "LossLogHook"
 EXAMPLE_MODULE = "loss_log_hook"
 
 
-def run(directory: str) -> int:
+def run(directory: str, as_json: bool) -> int:
     """Write the files of a project and print the next commands."""
     root = Path(directory)
     package = package_name(root.resolve().name)
@@ -23,11 +24,15 @@ def run(directory: str) -> int:
         ".gitignore": fill_template("gitignore"),
     }
     texts = {**_project_files(package), **without_existing(root, shared)}
-    for path in write_new_files(root, texts):
-        show(path)
+    paths = write_new_files(root, texts)
     command = "hookline dry-run config.yaml && hookline train config.yaml"
     if root.resolve() != Path.cwd():
         command = f"cd {root} && {command}"
+    if as_json:
+        print_json({"files": [str(path) for path in paths], "next": command})
+        return 0
+    for path in paths:
+        show(path)
     show(f"\nnext: {command}")
     return 0
 

@@ -7,7 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 from hookline.cli.errors import CommandLineError
-from hookline.cli.output import chart_columns, print_table
+from hookline.cli.output import chart_columns, print_json, print_table
 from hookline.cli.printing import show
 from hookline.errors import suggest
 from hookline.events.chart import text_chart
@@ -22,7 +22,7 @@ MAX_MARKED_POINTS = 30
 Curves = dict[str, Curve]
 
 
-def run(runs: Sequence[str], metrics: Sequence[str], plot: str | None) -> int:
+def run(runs: Sequence[str], metrics: Sequence[str], plot: str | None, as_json: bool) -> int:
     """Print a table of all scalars, and charts of the chosen metrics."""
     logs: dict[str, RunLog] = {}
     for label, path in zip(_run_labels(runs), runs, strict=True):
@@ -35,15 +35,29 @@ def run(runs: Sequence[str], metrics: Sequence[str], plot: str | None) -> int:
     charts = {
         metric: _select_curves(metric, shown) for metric in metrics or _default_metrics(shown)
     }
+    if plot is not None and charts:
+        _draw(charts, axis, Path(plot))
+    if as_json:
+        curves = {label: log.curves() for label, log in logs.items()}
+        print_json(curves if not metrics else _restrict(curves, metrics))
+        return 0
     if not metrics:
         _print_summary(logs)
     for metric, curves in charts.items():
         show(f"\n{metric} by {axis}")
         show(text_chart(curves, width=chart_columns()))
     if plot is not None and charts:
-        _draw(charts, axis, Path(plot))
         show(f"\n{plot}")
     return 0
+
+
+def _restrict(logs: dict[str, Curves], metrics: Sequence[str]) -> dict[str, Curves]:
+    """Return only the curves of the chosen metrics."""
+    restricted: dict[str, Curves] = {}
+    for label, curves in logs.items():
+        names = [name for metric in metrics for name in matching(metric, curves)]
+        restricted[label] = {name: curves[name] for name in names}
+    return restricted
 
 
 def _run_labels(paths: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hookline.cli.common import make_runner
-from hookline.cli.output import chart_columns, print_json, print_table
+from hookline.cli.output import chart_columns, only_json, print_json, print_table
 from hookline.cli.printing import show
 from hookline.config import load_config
 from hookline.engine import BaseRunner
@@ -24,8 +24,9 @@ Curves = dict[str, dict[str, list[float]]]
 
 def run(config: str, overrides: Sequence[str], plot: str | None, as_json: bool) -> int:
     """Print the schedule of a config, and draw it if `plot` is given."""
-    runner = make_runner(load_config(config, [*overrides, "resume=null"]))
-    curves = schedule_of(runner)
+    with only_json(as_json):
+        runner = make_runner(load_config(config, [*overrides, "resume=null"]))
+        curves = schedule_of(runner)
     if plot is not None:
         from hookline.visual.schedules import schedule_figure  # imports matplotlib
 

@@ -10,7 +10,7 @@ import torch
 
 from hookline.batches import move_each
 from hookline.cli.common import make_runner
-from hookline.cli.output import chart_columns, print_json
+from hookline.cli.output import chart_columns, only_json, print_json
 from hookline.cli.printing import show
 from hookline.config import load_config
 from hookline.engine import BaseRunner
@@ -30,8 +30,9 @@ def run(
     as_json: bool,
 ) -> int:
     """Print the result of a range test, and draw it if `plot` is given."""
-    runner = make_runner(load_config(config, [*overrides, "resume=null"]))
-    result = find_lr(runner, start, end, iters)
+    with only_json(as_json):
+        runner = make_runner(load_config(config, [*overrides, "resume=null"]))
+        result = find_lr(runner, start, end, iters)
     smoothed = result.smoothed()
     suggestion = result.suggestion()
     if plot is not None:

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from hookline.cli.errors import CommandLineError
+from hookline.cli.output import print_json
 from hookline.cli.printing import show
 from hookline.cli.scaffold import fill_template, without_existing, write_new_files
 
@@ -15,7 +16,7 @@ HOOKS_DIRECTORY = "hooks"
 WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-def run(name: str, directory: str) -> int:
+def run(name: str, directory: str, as_json: bool) -> int:
     """Write the files and print how to use the hook."""
     root = Path(directory)
     hook = class_name(name)
@@ -27,7 +28,11 @@ def run(name: str, directory: str) -> int:
         f"tests/test_{stem}.py": fill_template("hook_test", hook=hook, module=module),
     }
     shared = {str(package / "__init__.py"): "", "conftest.py": fill_template("conftest")}
-    for path in write_new_files(root, {**texts, **without_existing(root, shared)}):
+    paths = write_new_files(root, {**texts, **without_existing(root, shared)})
+    if as_json:
+        print_json({"files": [str(path) for path in paths], "module": module, "hook": hook})
+        return 0
+    for path in paths:
         show(path)
     show(f"in a config: custom_imports: [{module}], and {{type: {hook}}} under hooks")
     show(f"its test: python -m pytest tests/test_{stem}.py")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from hookline.cli.printing import show, show_json
@@ -32,6 +34,24 @@ def print_table(rows: Sequence[Sequence[str]], headers: Sequence[str] = ()) -> N
 def print_json(value: Any) -> None:
     """Print one JSON document. NaN and infinity, which JSON does not have, become strings."""
     show_json(_json_value(value))
+
+
+def print_path(path: Path, as_json: bool) -> None:
+    """Print the path of a file that a command has written."""
+    if as_json:
+        print_json({"file": str(path)})
+    else:
+        show(path)
+
+
+@contextlib.contextmanager
+def only_json(as_json: bool) -> Iterator[None]:
+    """Send what models, data and hooks print to standard error if the result is JSON."""
+    if not as_json:
+        yield
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def chart_columns() -> int:

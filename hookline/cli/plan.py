@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from hookline.cli.common import locate_runner_errors
 from hookline.cli.errors import CommandLineError
-from hookline.cli.output import hook_label, print_json, print_table, priority_label
+from hookline.cli.output import hook_label, only_json, print_json, print_table, priority_label
 from hookline.cli.printing import show
 from hookline.config import Config, load_config
 from hookline.config.build import build_optimizer
@@ -59,9 +59,12 @@ def run(config: str | None, overrides: Sequence[str], cost: str | None, as_json:
         message = "hookline plan needs a config, or --cost and the work directory of a run"
         raise CommandLineError(message, parameter="CONFIG")
     costs = None if cost is None else read_costs(Path(cost))
-    loaded = load_config(path, overrides)
-    host, planned = plan(loaded)
-    groups = describe_groups(build_optimizer(loaded)) if has_groups(loaded.get("optimizer")) else []
+    groups = []
+    with only_json(as_json):
+        loaded = load_config(path, overrides)
+        host, planned = plan(loaded)
+        if has_groups(loaded.get("optimizer")):
+            groups = describe_groups(build_optimizer(loaded))
     if as_json:
         _print_json(host, planned, costs, groups)
     else:

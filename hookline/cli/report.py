@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hookline.cli.errors import CommandLineError
-from hookline.cli.printing import show
+from hookline.cli.output import print_path
 from hookline.report.names import REPORT
 from hookline.report.page import write_report
 
 
-def run(runs: Sequence[str], output: str | None) -> int:
+def run(runs: Sequence[str], output: str | None, as_json: bool) -> int:
     """Write the report and print its path."""
     target = _default_target(runs) if output is None else Path(output)
     try:
@@ -19,7 +19,7 @@ def run(runs: Sequence[str], output: str | None) -> int:
     except OSError as error:
         reason = error.strerror or error
         raise CommandLineError(f"cannot write {target}: {reason}", parameter="--output") from error
-    show(target)
+    print_path(target, as_json)
     return 0
 
 

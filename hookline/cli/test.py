@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,7 @@ from typing import Any
 from hookline.checkpoint import CheckpointStore
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import CommandLineError
-from hookline.cli.output import print_json
+from hookline.cli.output import only_json, print_json
 from hookline.cli.printing import show
 from hookline.config import Config, load_config
 from hookline.errors import ConfigError, Problem, Suggestion, suggest
@@ -32,9 +30,7 @@ def run(
     """Evaluate a checkpoint on the test or validation data and print the metrics."""
     options = option_overrides(work_dir=work_dir, device=device)
     resolved = load_config(config, [*overrides, *options])
-    # Hooks, models and data may print; standard output is for the JSON document alone.
-    redirection = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
-    with redirection:
+    with only_json(as_json):
         runner = make_runner(resolved)
         _check_data(runner, split, resolved)
         path = find_checkpoint(runner, checkpoint)

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
+from typing import Any
 
 from hookline.checkpoint.adoption import unlisted_files
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import ExitCode, print_error, print_traceback
-from hookline.cli.output import print_table
+from hookline.cli.output import only_json, print_json, print_table
 from hookline.cli.printing import show
 from hookline.config import Config, load_config, save_resolved
 from hookline.dist import find_launch, first_launch_time, report_to_torchrun, torchrun_command
@@ -22,9 +19,12 @@ from hookline.engine import Interrupted
 from hookline.errors import ConfigError, HooklineError, PeerFailed, Problem
 from hookline.events.format import format_scalars
 from hookline.hooks import LoggerHook
+from hookline.report.names import REPORT
 from hookline.runner import Runner
-from hookline.signals import stop_signals
+from hookline.signals import forward_signals
 from hookline.streams import unfailing_output
+
+MAX_BEST = 3  # metrics in the summary
 
 
 @unfailing_output()
@@ -36,6 +36,7 @@ def run(
     device: str | None,
     nproc: int | None,
     max_restarts: int,
+    as_json: bool,
     debug: bool,
 ) -> int:
     """Train in this process, or in `nproc` processes that torchrun starts."""
@@ -46,7 +47,24 @@ def run(
                 arguments.append(f"--{name}={value}")
         if debug:
             arguments.append("--debug")
+        if as_json:
+            arguments.append("--json")
         return _launch(arguments, nproc, max_restarts)
+    with only_json(as_json):
+        runner, code = _run_here(config, overrides, work_dir, resume, device, debug)
+    if as_json and runner.is_main and runner.stop_reason is not None:
+        print_json(_as_dict(runner))
+    return code
+
+
+def _run_here(
+    config: str,
+    overrides: Sequence[str],
+    work_dir: str | None,
+    resume: str | None,
+    device: str | None,
+    debug: bool,
+) -> tuple[Runner, int]:
     options = option_overrides(work_dir=work_dir, resume=resume, device=device)
     resolved = load_config(config, [*overrides, *options])
     runner = make_runner(resolved)
@@ -57,7 +75,7 @@ def run(
         if resume == "auto" and not store.entries() and not unlisted_files(directory, ()):
             show(f"no checkpoint in {directory}: starting a new run", errors=True)
         _save_config(runner, resolved)
-    return _train(runner, config, debug)
+    return runner, _train(runner, config, debug)
 
 
 def _train(runner: Runner, config: str, debug: bool) -> int:
@@ -81,7 +99,7 @@ def _train(runner: Runner, config: str, debug: bool) -> int:
         report_to_torchrun(error)
         raise
     if runner.is_main:
-        _print_summary(runner, time.monotonic() - start)
+        _print_summary(runner, config, time.monotonic() - start)
     return ExitCode.OK
 
 
@@ -123,31 +141,11 @@ def _launch(arguments: list[str], nproc: int, max_restarts: int) -> int:
     # In a new session: Ctrl-C in a terminal would reach torchrun twice, and the second signal
     # makes it exit before the processes have saved.
     process = subprocess.Popen(command, env=environment, start_new_session=True)
-    with process, _forward_signals(process) as forwarded:
+    with process, forward_signals(process.send_signal) as forwarded:
         code = process.wait()
     if code != 0 and forwarded:
         return 128 + forwarded[0]
     return code if code >= 0 else 128 - code
-
-
-@contextmanager
-def _forward_signals(process: subprocess.Popen[bytes]) -> Iterator[list[int]]:
-    """Forward signals of this process to another one; yield the list of forwarded signals."""
-    forwarded: list[int] = []
-
-    def forward(signum: int, frame: FrameType | None) -> None:
-        forwarded.append(signum)
-        process.send_signal(signum)
-
-    previous = {}
-    if threading.current_thread() is threading.main_thread():
-        for signum in stop_signals():
-            previous[signum] = signal.signal(signum, forward)
-    try:
-        yield forwarded
-    finally:
-        for signum, handler in previous.items():
-            signal.signal(signum, handler)
 
 
 # The result
@@ -157,28 +155,46 @@ def _print_interruption(
     runner: Runner, interrupted: Interrupted, config: str, seconds: float
 ) -> None:
     if runner.stop_reason is not None:  # The run stopped at a seam and has saved.
-        _print_summary(runner, seconds)
+        _print_summary(runner, config, seconds)
     hint = ""
     if runner.checkpointer.store.entries():
         hint = f"; `hookline train {config} … --resume` continues"
     show(f"{interrupted}{hint}", errors=True)
 
 
-def _print_summary(runner: Runner, seconds: float) -> None:
+def _as_dict(runner: Runner) -> dict[str, Any]:
+    names = [name for entry in runner.checkpointer.store.entries() for name in entry.names]
+    return {
+        "work_dir": str(runner.work_dir),
+        "stop_reason": str(runner.stop_reason),
+        "epoch": runner.epoch,
+        "iter": runner.iter,
+        "metrics": dict(runner.metrics),
+        "best": {metric: dict(best) for metric, best in runner.best.items()},
+        "checkpoints": names,
+    }
+
+
+def _print_summary(runner: Runner, config: str, seconds: float) -> None:
+    """Print the results, the files and the next command in at most ten lines."""
     rows = []
     if not any(isinstance(hook, LoggerHook) for hook in runner.hooks):  # LoggerHook logs it, too.
         text = f"{runner.stop_reason}, after {runner.iter} iterations in {seconds:.1f} s"
         rows.append(("stopped", text))
     if runner.metrics:
         rows.append(("last", format_scalars(runner.metrics)))
-    for metric, best in runner.best.items():
+    for metric, best in list(runner.best.items())[:MAX_BEST]:
         value = format_scalars({metric: best["value"]})
         rows.append(("best", f"{value} in epoch {best['epoch'] + 1} (iteration {best['iter']})"))
     rows.append(("files", f"{runner.work_dir}/"))
+    if (runner.work_dir / REPORT).exists():
+        rows.append(("report", str(runner.work_dir / REPORT)))
     names = [name for entry in runner.checkpointer.store.entries() for name in entry.names]
     checkpoints = (
         f"{', '.join(names)} in {runner.checkpointer.store.directory}/" if names else "none"
     )
     rows.append(("checkpoints", checkpoints))
+    if runner.test_loader is not None and names:
+        rows.append(("next", f"hookline test {config}"))
     show()
     print_table(rows)

@@ -9,8 +9,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from hookline.cli.errors import ExitCode
+from hookline.cli.output import only_json, print_json
 from hookline.cli.printing import show
 from hookline.config import check, load_config
 from hookline.errors import HooklineError
@@ -23,7 +25,22 @@ MAX_RUNS_WITHOUT_KILL = 3
 SHOWN_OUTPUT_LINES = 20
 
 
-def run(target: str, arguments: Sequence[str], kills: int, seed: int, work_dir: str | None) -> int:
+class Outcome(NamedTuple):
+    """The kills of a verification, and the differences by subject; None if there was no resume."""
+
+    kills: int
+    kills_in_save: int
+    differences: dict[str, list[str]] | None
+
+
+def run(
+    target: str,
+    arguments: Sequence[str],
+    kills: int,
+    seed: int,
+    work_dir: str | None,
+    as_json: bool,
+) -> int:
     """Train with and without kills, and print the differences between the results.
 
     Args:
@@ -32,7 +49,20 @@ def run(target: str, arguments: Sequence[str], kills: int, seed: int, work_dir: 
         kills: The number of kills after a checkpoint.
         seed: The seed of the times of the kills.
         work_dir: The directory for both runs; a temporary one by default.
+        as_json: Print the result as JSON, and the progress to standard error.
     """
+    with only_json(as_json):
+        outcome = verify(target, arguments, kills, seed, work_dir)
+        code = _print_outcome(outcome)
+    if as_json:
+        print_json({**outcome._asdict(), "equal": code == ExitCode.OK})
+    return code
+
+
+def verify(
+    target: str, arguments: Sequence[str], kills: int, seed: int, work_dir: str | None
+) -> Outcome:
+    """Train with and without kills, and compare the results, see `run`."""
     if is_script(target):
         launcher = Launcher([target, *arguments])
     else:
@@ -117,7 +147,7 @@ class Launcher:
 
 def kill_and_compare(
     launcher: Launcher, reference: Path, directory: Path, kills: int, seed: int, seconds: float
-) -> int:
+) -> Outcome:
     """Kill runs until there were enough kills, and compare each finished run with the reference.
 
     A run may finish before it was killed often enough. Then another run is started, with
@@ -154,11 +184,20 @@ def kill_and_compare(
         done += result.kills
         done_in_save += result.kills_in_save
         if any(differences.values()) or done >= kills:
-            show(f"killed {done} times, {done_in_save} of them during a save")
-            return _print_comparison(differences)
+            return Outcome(done, done_in_save, differences)
         runs_without_kill = 0 if result.kills else runs_without_kill + 1
         span /= 2
-    reached = f"only {done} kills" if done else "the run was never resumed from a checkpoint"
+    return Outcome(done, done_in_save, None)
+
+
+def _print_outcome(outcome: Outcome) -> int:
+    if outcome.differences is not None:
+        in_save = outcome.kills_in_save
+        show(f"killed {outcome.kills} times, {in_save} of them during a save")
+        return _print_comparison(outcome.differences)
+    reached = "the run was never resumed from a checkpoint"
+    if outcome.kills:
+        reached = f"only {outcome.kills} kills"
     show(f"{reached}: it ended too soon after its saves; lower the interval of CheckpointHook")
     return ExitCode.FAILED
 

@@ -7,17 +7,25 @@ import sys
 from pathlib import Path
 
 from hookline.cli.errors import CommandLineError
-from hookline.cli.output import chart_columns
+from hookline.cli.output import chart_columns, print_json
 from hookline.cli.printing import show
 from hookline.events.writer import check_installed
 from hookline.printable import printable
 
 
-def run(directory: str, port: int, read_only: bool, text: bool) -> int:
-    """Show the runs until Ctrl-C, or until all of them have ended if `text` is set."""
+def run(directory: str, port: int, read_only: bool, text: bool, as_json: bool) -> int:
+    """Show the runs until Ctrl-C, or until all of them have ended if `text` is set.
+
+    With `as_json`, print their present state and return.
+    """
     root = Path(directory)
     if not root.is_dir():
         raise CommandLineError(f"no such directory: {root}; give a run, or a directory with runs")
+    if as_json:
+        from hookline.report.run_list import RunList
+
+        print_json(RunList(root).runs())
+        return 0
     try:
         if text:
             _show_in_terminal(root)

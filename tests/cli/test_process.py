@@ -12,6 +12,7 @@ import struct
 import subprocess
 import termios
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_the_demo_writes_all_files_and_reaches_97_percent(tmp_path: Path) -> Non
     out, err = process.communicate(timeout=LIMIT_S)
     assert (process.returncode, err) == (0, "")
     assert "train  epoch 1/10  10/20  loss" in out
-    assert "val  epoch 2  accuracy" in out
+    assert re.search("^val  epoch 2 +accuracy", out, re.MULTILINE)
     assert out.count("stopped") == 1
     assert "stopped: reached max_epochs=10, after 200 iterations in" in out
     assert {
@@ -119,7 +120,49 @@ def test_a_second_signal_stops_without_waiting_for_the_iteration(
     assert "Traceback" not in err
 
 
-def on_terminal(*arguments: str) -> tuple[subprocess.Popen[str], int]:
+COLOR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7])(?:;\d+)*m")
+
+
+@pytest.mark.parametrize(
+    ("variables", "has_colors", "is_live"),
+    [
+        ({"TERM": "xterm-256color"}, True, True),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, False, True),
+        ({"TERM": "dumb"}, False, False),
+    ],
+)
+def test_colors_and_the_bar_respect_the_terminal(
+    variables: dict[str, str], has_colors: bool, is_live: bool, tmp_path: Path
+) -> None:
+    unset = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "TERM", "TTY_COMPATIBLE", "TTY_INTERACTIVE")
+    others = {name: value for name, value in os.environ.items() if name not in unset}
+    environment = {**others, "PYTHONPATH": str(ROOT), **variables}
+    process, terminal = on_terminal("train", write_config(tmp_path), env=environment)
+    screen = ""
+    while part := read(terminal):
+        screen += part
+    os.close(terminal)
+    assert process.wait(LIMIT_S) == 0
+    assert bool(COLOR.search(screen)) == has_colors
+    assert ("\x1b[" in screen) == is_live
+
+
+def test_a_validation_is_a_line_below_that_of_training_and_the_summary_is_short(
+    tmp_path: Path,
+) -> None:
+    process = command("train", write_config(tmp_path), "training.epochs=2")
+    out, _ = process.communicate(timeout=LIMIT_S)
+    lines = out.splitlines()
+    train = next(line for line in lines if line.startswith("train  epoch 2/2"))
+    validation = next(line for line in lines if line.startswith("val  epoch 2"))
+    assert train.index("loss") == validation.index("accuracy")
+    summary = out.partition("stopped: ")[2].splitlines()[1:]
+    labels = [line.split()[0] for line in summary if line]
+    assert labels == ["last", "best", "files", "report", "checkpoints", "next"]
+    assert len(summary) <= 10
+
+
+def on_terminal(*arguments: str, **options: Any) -> tuple[subprocess.Popen[str], int]:
     """Start the command on a new terminal; return the process and the other end."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
@@ -134,6 +177,7 @@ def on_terminal(*arguments: str) -> tuple[subprocess.Popen[str], int]:
         stderr=theirs,
         start_new_session=True,
         preexec_fn=take_terminal,
+        **options,
     )
     os.close(theirs)
     return process, ours

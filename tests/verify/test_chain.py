@@ -15,7 +15,7 @@ import pytest
 from hookline.checkpoint import CheckpointStore
 from hookline.checkpoint.manifest import read_ledger
 from hookline.checkpoint.names import temporary_name
-from hookline.cli.verify_resume import kill_and_compare
+from hookline.cli.verify_resume import _print_outcome, kill_and_compare
 from hookline.verify import Chain, ChainResult, run_chain
 from hookline.verify.chain import KillTime, has_saved, pause_in_save
 from hookline.verify.trace import write_start
@@ -148,7 +148,9 @@ def test_a_run_that_saves_at_its_end_only_is_not_reported_as_resumed(tmp_path, c
     save(tmp_path / "straight")
     launcher = SimpleNamespace(start=start)
     straight = tmp_path / "straight"
-    assert kill_and_compare(launcher, straight, tmp_path, kills=1, seed=0, seconds=600.0) == 1
+    outcome = kill_and_compare(launcher, straight, tmp_path, kills=1, seed=0, seconds=600.0)
+    assert outcome.differences is None
+    assert _print_outcome(outcome) == 1
     printed = capsys.readouterr().out
     assert "never resumed from a checkpoint" in printed
     assert "bit-identical" not in printed

@@ -37,6 +37,7 @@ def show(**options: Any) -> int:
 
 @click.command(cls=Command)
 @checkpoint_argument
+@json_option
 def verify(**options: Any) -> int:
     """Verify the checksums of one or all checkpoints.
 
@@ -64,6 +65,7 @@ def verify(**options: Any) -> int:
     type=click.Path(),
     help="The file to write. A hash and a suffix are added to its name.",
 )
+@json_option
 def publish(**options: Any) -> int:
     """Write only the weights; the averaged ones if there are any."""
     from hookline.cli.ckpt import publish_checkpoint
@@ -74,6 +76,7 @@ def publish(**options: Any) -> int:
 @click.command(cls=Command)
 @click.argument("first", metavar="PATH", type=click.Path())
 @click.argument("second", metavar="PATH", type=click.Path())
+@json_option
 def diff(**options: Any) -> int:
     """Compare two checkpoints part by part.
 
@@ -88,6 +91,7 @@ def diff(**options: Any) -> int:
 @click.command(cls=Command)
 @checkpoint_argument
 @output_option
+@json_option
 def consolidate(**options: Any) -> int:
     """Merge a sharded checkpoint into one file."""
     from hookline.cli.ckpt import consolidate_checkpoint
@@ -98,6 +102,7 @@ def consolidate(**options: Any) -> int:
 @click.command("import", cls=Command)
 @checkpoint_argument
 @output_option
+@json_option
 def import_(**options: Any) -> int:
     """Convert a checkpoint of MMEngine or MMCV."""
     from hookline.cli.ckpt import import_checkpoint

@@ -1,4 +1,4 @@
-"""Commands that show configs, hooks and schedules: config, plan, hooks, sites, lr, lr-find."""
+"""Commands that show configs and hooks, and finders: config, plan, hooks, sites, lr, *-find."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import click
 from hookline.cli.commands.options import (
     CONFIG_NOTE,
     config_arguments,
+    device_option,
     json_option,
     optional_config_arguments,
     plot_option,
@@ -24,6 +25,7 @@ from hookline.cli.group import Command
     is_flag=True,
     help="Print a JSON Schema for editors instead, with the classes that CONFIG imports.",
 )
+@json_option
 def config(**options: Any) -> int:
     """Check a config and print it with everything resolved.
 
@@ -66,6 +68,7 @@ def plan(**options: Any) -> int:
 
 @click.command(cls=Command)
 @click.argument("name", required=False)
+@json_option
 def hooks(**options: Any) -> int:
     """List all hooks, or describe one.
 
@@ -83,11 +86,12 @@ def hooks(**options: Any) -> int:
 
 
 @click.command(cls=Command)
-def sites() -> int:
+@json_option
+def sites(**options: Any) -> int:
     """List all sites: the moments of a run at which hooks run."""
     from hookline.cli.sites import run
 
-    return run()
+    return run(**options)
 
 
 @click.command(cls=Command, epilog=CONFIG_NOTE)
@@ -133,5 +137,31 @@ def lr_find(**options: Any) -> int:
       hookline lr-find configs/digits.yaml --start 1e-5 --end 1 --iters 200 --plot lr_find.png
     """
     from hookline.cli.lr_find import run
+
+    return run(**options)
+
+
+@click.command("batch-find", cls=Command, epilog=CONFIG_NOTE)
+@config_arguments
+@device_option
+@click.option(
+    "--max",
+    "limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The largest batch size to try. Required on a CPU.",
+)
+@json_option
+def batch_find(**options: Any) -> int:
+    """Find the largest batch that fits into memory.
+
+    Trains two iterations with each size. The model is not kept.
+
+    \b
+    Examples:
+      hookline batch-find configs/digits.yaml
+      hookline batch-find configs/digits.yaml --max 512 --json
+    """
+    from hookline.cli.batch_find import run
 
     return run(**options)

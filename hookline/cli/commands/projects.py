@@ -6,11 +6,13 @@ from typing import Any
 
 import click
 
+from hookline.cli.commands.options import json_option
 from hookline.cli.group import Command
 
 
 @click.command(cls=Command)
 @click.argument("directory", metavar="[DIR]", default=".", type=click.Path())
+@json_option
 def init(**options: Any) -> int:
     """Start a project: a config, a model, data, a hook and tests.
 
@@ -35,6 +37,7 @@ def init(**options: Any) -> int:
     type=click.Path(),
     help="The directory of the project. Default: the current one.",
 )
+@json_option
 def new_hook(**options: Any) -> int:
     """Write a new hook and its test.
 

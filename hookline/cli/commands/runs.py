@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hookline.cli.commands.options import plot_option
+from hookline.cli.commands.options import json_option, plot_option
 from hookline.cli.group import Command
 
 run_arguments = click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path())
@@ -22,6 +22,7 @@ run_arguments = click.argument("runs", metavar="RUN...", nargs=-1, required=True
     help="The metric to draw; may be repeated. Default: loss.",
 )
 @plot_option
+@json_option
 def log(**options: Any) -> int:
     """Show the logged scalars of runs as a table and as curves.
 
@@ -47,6 +48,7 @@ def log(**options: Any) -> int:
     help="The file to write. Default: report.html in the directory of the run, or here for "
     "several runs.",
 )
+@json_option
 def report(**options: Any) -> int:
     """Write an HTML report about one run or several.
 
@@ -74,6 +76,7 @@ def report(**options: Any) -> int:
 )
 @click.option("--read-only", is_flag=True, help="Leave out the buttons that save and stop.")
 @click.option("--text", is_flag=True, help="Show the runs in the terminal, not in a browser.")
+@click.option("--json", "as_json", is_flag=True, help="Print the state of the runs now as JSON.")
 def watch(**options: Any) -> int:
     """Follow running jobs in a browser or in the terminal.
 

@@ -56,6 +56,7 @@ class TrainCommand(Command):
     metavar="N",
     help="With --nproc: how often to restart from the last checkpoint after a failure.",
 )
+@json_option
 @click.pass_context
 def train(context: click.Context, /, **options: Any) -> int:
     """Train a model.
@@ -157,6 +158,7 @@ def dry_run(**options: Any) -> int:
     help="Seed of the times at which the run is killed.",
 )
 @work_dir_option("Keep both runs here. Default: a temporary directory.")
+@json_option
 def verify_resume(**options: Any) -> int:
     """Check that a run resumes exactly after it was killed.
 
