@@ -38,8 +38,8 @@ def run(runs: Sequence[str], metrics: Sequence[str], plot: str | None, as_json: 
     if plot is not None and charts:
         _draw(charts, axis, Path(plot))
     if as_json:
-        curves = {label: log.curves() for label, log in logs.items()}
-        print_json(curves if not metrics else _restrict(curves, metrics))
+        by_run = {label: log.curves() for label, log in logs.items()}
+        print_json(_restrict(by_run, metrics) if metrics else by_run)
         return 0
     if not metrics:
         _print_summary(logs)

@@ -8,13 +8,12 @@ import socket
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
 from multiprocessing import connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-import torch.multiprocessing as mp
+from torch.multiprocessing.spawn import start_processes
 
 from hookline.dist.launch import disconnect
 from hookline.errors import HooklineError, Interrupted, Suggestion
@@ -57,7 +56,7 @@ def launch(function: Callable[..., Any], *arguments: Any, nproc: int = 2, **name
         message = "nproc must be a whole number of at least 1"
         raise HooklineError(message, component="launch", parameter="nproc")
     is_new = _is_importable(function)
-    if not is_new and torch.cuda.is_initialized():
+    if not is_new and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         raise HooklineError(
             "this process has used the GPU, which a forked process cannot use again",
             component="launch",
@@ -83,7 +82,7 @@ def _run(job: Job, start_method: str) -> None:
                 os.kill(process.pid, signum)
 
     with forward_signals(send) as forwarded:
-        context = mp.start_processes(
+        context = start_processes(  # type: ignore[no-untyped-call]
             _call, (job,), nprocs=job.nproc, join=False, start_method=start_method
         )
         processes += context.processes
@@ -134,7 +133,9 @@ def _is_importable(function: Callable[..., Any]) -> bool:
     if not hasattr(module, "__file__"):  # `__main__` of a notebook or an interpreter
         return False
     names = getattr(function, "__qualname__", "").split(".")
-    found = reduce(lambda owner, name: getattr(owner, name, None), names, module)
+    found: Any = module
+    for name in names:
+        found = getattr(found, name, None)
     return found is function
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import importlib
 import logging
 import sys
 import threading
@@ -30,17 +31,16 @@ class NotebookView:
     """
 
     def __init__(self, run: Progress) -> None:
-        from IPython.display import HTML, display
-
+        ipython = importlib.import_module("IPython.display")
         self._run = run
-        self._display = display
-        self._as_html = HTML
+        self._display = ipython.display
+        self._as_html = ipython.HTML
         self._lock = threading.Lock()
         self._scalars: dict[str, float] = {}
         self._rows: dict[tuple[Any, ...], dict[str, float]] = {}
         self._pictures: dict[str, Any] = {}
         self._shown = self._draw()
-        self._handle = display(HTML(self._shown), display_id=True)
+        self._handle = self._display(self._as_html(self._shown), display_id=True)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._refresh, daemon=True)
         self._thread.start()
@@ -53,7 +53,7 @@ class NotebookView:
     def add_row(self, mode: str, values: Mapping[str, float], iter: int, epoch: int) -> None:
         """Add results to the table; training has one row per epoch, with its latest results."""
         key = (mode, epoch) if mode == "train" else (mode, epoch, iter)
-        shown = {"epoch": epoch, "iter": iter}
+        shown: dict[str, float] = {"epoch": epoch, "iter": iter}
         for name, value in for_lines(values).items():
             if name not in SHOWN_LAST:
                 shown[name.removeprefix(f"{mode}_")] = value

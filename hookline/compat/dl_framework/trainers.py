@@ -40,10 +40,10 @@ class BaseTrainer(Runner):
     def from_config(cls, config: Config, overrides: Sequence[str] = ()) -> BaseTrainer:
         return cls(load_config(config, overrides))
 
-    def train(self) -> BaseTrainer:
+    def train(self, *, max_epochs: int | None = None, max_iters: int | None = None) -> BaseTrainer:
         for name in ("checkpoints_dir", "logs_dir", "visualization_dir"):
             self.get_service(name).mkdir(parents=True, exist_ok=True)
-        super().train()
+        super().train(max_epochs=max_epochs, max_iters=max_iters)
         return self
 
 
