@@ -28,6 +28,8 @@ class MomentumUpdaterHook(ScheduleHook):
         warmup_by_epoch: Count `warmup_iters` in epochs.
     """
 
+    warmup_ratio: float = 0.9  # A momentum must not grow far beyond 1.
+
     priority = Priority.HIGH
     hyperparameter = "momentum"
     initial_key = "initial_momentum"

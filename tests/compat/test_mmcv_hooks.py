@@ -44,6 +44,7 @@ from hookline.compat.mmcv.runner import (
     OneCycleMomentumUpdaterHook,
     ProfilerHook,
     StepLrUpdaterHook,
+    StepMomentumUpdaterHook,
     build_optimizer,
     get_dist_info,
     get_priority,
@@ -313,6 +314,11 @@ def test_a_custom_policy_passes_the_timing_by_position():
     assert (hook.by_epoch, hook.warmup_iters, hook.warmup_epochs) == (False, None, 3)
     with pytest.raises(ConfigError):
         Half(warmup="linear")
+
+
+def test_a_warm_up_of_the_momentum_begins_near_it():
+    assert StepMomentumUpdaterHook(step=1).warmup_ratio == 0.9
+    assert StepLrUpdaterHook(step=1).warmup_ratio == 0.1
 
 
 def test_policies_take_the_positional_parameters_of_mmcv():

@@ -83,3 +83,9 @@ def test_a_second_momentum_policy_is_refused(tmp_path):
 def test_a_momentum_policy_and_a_learning_rate_policy_go_together(tmp_path):
     momentum = {"type": "StepMomentumUpdaterHook", "step": 1}
     make_runner(tmp_path, momentum, {"type": "StepLrUpdaterHook", "step": 1}).train()
+
+
+def test_a_warm_up_begins_at_the_momentum_divided_by_the_default_ratio(tmp_path):
+    hook = {"type": "StepMomentumUpdaterHook", "step": 100, "warmup": "constant", "warmup_iters": 1}
+    got = momenta_of(tmp_path, "SGD", hook)
+    assert got[:2] == [pytest.approx(got[1] / 0.9), got[1]]

@@ -12,6 +12,7 @@ import torch
 from hookline import engine
 from hookline.arguments import set_arguments
 from hookline.checkpoint.parts import restore_hooks, select_rank_state
+from hookline.compat.hook_list import HooksInList
 from hookline.compat.mmcv.parallel import unwrap
 from hookline.compat.mmcv.runner.checkpoint import (
     _load_checkpoint,
@@ -58,7 +59,7 @@ class MMCVLoop(Loop):
         self._runner.call_site(site)
 
 
-class BaseRunner(HookRegistration, engine.BaseRunner):
+class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
     """A runner of a model with `train_step(data, optimizer)` and `val_step`.
 
     Subclasses have `train`, `val` and `run`. Hooks written for MMCV and those of Hookline can be
@@ -136,10 +137,6 @@ class BaseRunner(HookRegistration, engine.BaseRunner):
     @property
     def world_size(self) -> int:
         return self._world_size
-
-    @property
-    def _hooks(self) -> list[Any]:
-        return self.hooks
 
     def train(self, data_loader: Any, **kwargs: Any) -> None:  # type: ignore[override]
         raise NotImplementedError(f"{type(self).__name__} has no 'train'")

@@ -26,13 +26,17 @@ class HookRegistration:
             raise TypeError(
                 f"a hook is an instance of mmcv.runner.Hook or a dict with its type, got {hook!r}"
             )
-        self._declare_extra_sites(hook)
-        if isinstance(hook, Hook) and "frequency" in vars(hook):
-            hook.owns_frequency = True
+        self.prepare_hook(hook)
         number = get_priority(priority)
         registered: BaseHook = super().register_hook(hook, priority=number)  # type: ignore[misc]
         self.hooks.sort(key=lambda each: get_priority(each.priority))
         return registered
+
+    def prepare_hook(self, hook: BaseHook) -> None:
+        """Declare the hook's own sites, and note that it has its own frequency."""
+        self._declare_extra_sites(hook)
+        if isinstance(hook, Hook) and "frequency" in vars(hook):
+            hook.owns_frequency = True
 
     def register_hook_from_cfg(self, hook_cfg: dict[str, Any]) -> None:
         self.register_hook(hook_cfg, priority=hook_cfg.get("priority", "NORMAL"))

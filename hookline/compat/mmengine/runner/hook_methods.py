@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from hookline.compat.hook_list import HooksInList
 from hookline.compat.mmengine.hooks import Hook
 from hookline.compat.mmengine.optim import OptimWrapper, OptimWrapperDict
 from hookline.compat.mmengine.registry import HOOKS
@@ -35,7 +36,7 @@ SEAMS = frozenset(
 ATTRIBUTES = {"data_batch": "batch", "batch_idx": "batch_idx", "checkpoint": "checkpoint"}
 
 
-class HookMethods(BaseRunner):
+class HookMethods(HooksInList, BaseRunner):
     """The hook methods of the runner.
 
     Attributes:
@@ -119,6 +120,14 @@ class HookMethods(BaseRunner):
             configured = options.pop("priority", None)
             priority = configured if priority is None else priority
             hook = _build(options)
+        self.prepare_hook(hook)
+        registered = super().register_hook(hook, priority)
+        # The sort is stable: registration breaks ties.
+        self.hooks.sort(key=lambda each: get_priority(each.priority))
+        return registered
+
+    def prepare_hook(self, hook: BaseHook) -> None:
+        """Reject a hook that steps the optimizer."""
         if hook.site_method("optimize") is not None:
             raise RegistrationError(
                 "the hook owns 'optimize', but here the model's train_step steps the optimizer: "
@@ -126,10 +135,6 @@ class HookMethods(BaseRunner):
                 component=hook.name or type(hook).__name__,
                 site="optimize",
             )
-        registered = super().register_hook(hook, priority)
-        # The sort is stable: registration breaks ties.
-        self.hooks.sort(key=lambda each: get_priority(each.priority))
-        return registered
 
     def register_default_hooks(self, hooks: dict[str, Any] | None = None) -> None:
         """Add the six default hooks, with the changes in `hooks`; None drops one."""

@@ -43,7 +43,6 @@ class RunnerProperties:
     deterministic = property(lambda self: self._deterministic)
     seed = property(lambda self: self._seed)
     timestamp = property(lambda self: self._timestamp)
-    _hooks = property(lambda self: self.hooks)
 
     max_epochs = _counter("max_epochs")
     max_iters = _counter("max_iters")

@@ -16,15 +16,28 @@ from hookline.optim import policies, schedules
 from hookline.optim.groups import momentum_of, set_momentum
 
 
+@dataclass(kw_only=True, init=False, eq=False)
 class MomentumUpdaterHook(ScheduleHook):
     """The base of all policies. A subclass overrides `get_momentum(runner, base_momentum)`.
 
     A warm-up divides by its factor: the momentum is high while the learning rate is low.
     """
 
+    warmup_ratio: float = 0.9
+
     initial_key = "initial_momentum"
-    base_momentum: Any = ()
-    regular_momentum: Any = ()
+    base_momentum = ()
+    regular_momentum = ()
+
+    def __init__(
+        self,
+        by_epoch: bool = True,
+        warmup: str | None = None,
+        warmup_iters: int = 0,
+        warmup_ratio: float = 0.9,
+        warmup_by_epoch: bool = False,
+    ) -> None:
+        super().__init__(by_epoch, warmup, warmup_iters, warmup_ratio, warmup_by_epoch)
 
     def get_momentum(self, runner: Any, base_momentum: float) -> float:
         return self.compute(base_momentum, self.progress(runner), self.end(runner))
