@@ -18,6 +18,7 @@ from hookline.engine.manager import Order
 from hookline.errors import ConfigError, Problem, Suggestion, suggest
 from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
 from hookline.registry import Registry
+from hookline.remote import is_url
 from hookline.signature import fits
 
 SCHEDULER_METHODS = ("step", "state_dict")
@@ -118,6 +119,8 @@ def _is_count(value: Any) -> bool:
 def _is_directory(value: Any) -> bool:
     if value is None:
         return True
+    if is_url(value):
+        return False
     return isinstance(value, (str, os.PathLike)) and _find_file(value) is None
 
 
@@ -208,6 +211,8 @@ def _advise_number(value: Any) -> str:
 def _advise_directory(value: Any) -> str:
     if not isinstance(value, (str, os.PathLike)):
         return "pass a path"
+    if is_url(value):
+        return "use a local directory, and pass the URL as CheckpointHook(mirror=…)"
     return f"there is a file with the name {str(_find_file(value))!r}; choose another"
 
 

@@ -7,7 +7,7 @@ that directory instead of the script's own, resume from it, and record the train
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,4 +30,13 @@ def apply_trial(
     directory = os.environ.get(ENVIRONMENT_VARIABLE)
     if not directory:
         return RunParts(work_dir, resume, hooks)
-    return RunParts(directory, "auto", [*hooks, TRIAL_HOOK])
+    return RunParts(directory, "auto", [*map(_without_mirror, hooks), TRIAL_HOOK])
+
+
+def _without_mirror(hook: Any) -> Any:
+    """Return a hook, or its config, that does not use object storage: all runs would share it."""
+    if isinstance(hook, Mapping):
+        return {key: value for key, value in hook.items() if key != "mirror"}
+    if getattr(hook, "mirror", None) is not None:
+        hook.mirror = None
+    return hook

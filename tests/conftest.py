@@ -42,7 +42,7 @@ FOREIGN_REGISTRIES = (
     "hookline.compat.mmcv.runner.hooks",
 )
 
-pytest_plugins = ["tests.plugins.order", "tests.plugins.skips"]
+pytest_plugins = ["tests.plugins.order", "tests.plugins.skips", "tests.object_storage"]
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from hookline.checkpoint.files import FileSystem
 from hookline.checkpoint.formats import check_plain, is_finite
 from hookline.checkpoint.loading import load_checkpoint, load_whole, with_shards
 from hookline.checkpoint.manifest import INEXACT, Entry
+from hookline.checkpoint.mirror_restore import local_checkpoint
 from hookline.checkpoint.names import check_name, is_reserved_name, safe_name
 from hookline.checkpoint.publish import publish, write_checkpoint
 from hookline.checkpoint.saver import Saver
@@ -32,6 +33,7 @@ __all__ = [
     "is_reserved_name",
     "load_checkpoint",
     "load_whole",
+    "local_checkpoint",
     "publish",
     "safe_name",
     "with_shards",

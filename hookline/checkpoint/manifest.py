@@ -159,12 +159,12 @@ def write_ledger(fs: FileSystem, directory: Path, name: str, ledger: Ledger) -> 
 
 def encode(ledger: Ledger) -> bytes:
     body = {"format": FORMAT, **dataclasses.asdict(ledger)}
-    return json.dumps({"sha256": _checksum(body), **body}, indent=1).encode()
+    return json.dumps({"sha256": checksum(body), **body}, indent=1).encode()
 
 
 def decode(data: bytes) -> Ledger:
     """Return the ledger in these bytes; raise ValueError if a single bit of them has changed."""
-    body = _intact_body(data)
+    body = intact_body(data)
     version = body.pop("format")
     if version != FORMAT:
         raise ValueError(f"written by another release (format {version}, this one reads {FORMAT})")
@@ -174,12 +174,12 @@ def decode(data: bytes) -> Ledger:
         raise ValueError(f"malformed ({type(error).__name__}: {error})") from error
 
 
-def _intact_body(data: bytes) -> dict[str, Any]:
+def intact_body(data: bytes) -> dict[str, Any]:
     """Return the content without the checksum; raise ValueError if that does not match."""
     try:
         body: dict[str, Any] = json.loads(data)
-        checksum = body.pop("sha256")
-        if checksum != _checksum({"format": body["format"], **body}):
+        expected = body.pop("sha256")
+        if expected != checksum({"format": body["format"], **body}):
             raise ValueError("the checksum does not match")
     except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"damaged ({error})") from error
@@ -190,15 +190,15 @@ def _decode_body(body: Mapping[str, Any]) -> Ledger:
     pending = body["pending"]
     return Ledger(
         number=int(body["number"]),
-        entries=tuple(_decode_entry(item) for item in body["entries"]),
-        pending=None if pending is None else _decode_entry(pending),
+        entries=tuple(decode_entry(item) for item in body["entries"]),
+        pending=None if pending is None else decode_entry(pending),
         token=str(body.get("token", "")),
         shards=tuple(_check_shard_directory(name) for name in body.get("shards", ())),
         removing=tuple(check_name(name) for name in body.get("removing", ())),
     )
 
 
-def _decode_entry(item: dict[str, Any]) -> Entry:
+def decode_entry(item: dict[str, Any]) -> Entry:
     """Return an entry from a file.
 
     The checksum proves that the file is intact, not that it is honest: all names are checked.
@@ -255,5 +255,6 @@ def _check_shard_directory(name: str) -> str:
     return name
 
 
-def _checksum(body: Mapping[str, Any]) -> str:
+def checksum(body: Mapping[str, Any]) -> str:
+    """Return the checksum of the content of a manifest."""
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

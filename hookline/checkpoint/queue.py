@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.checkpoint.manifest import Entry, find
+from hookline.checkpoint.mirror import Mirror
 from hookline.checkpoint.names import safe_name
 from hookline.checkpoint.saver import CleanUp, Saver
 from hookline.checkpoint.store import CheckpointStore
@@ -28,6 +29,7 @@ class CheckpointQueue:
         surplus: Files to remove once the next one is written.
         afterwards: Functions to call after that, in the thread that writes.
         initially_frozen: The names of the parameters that the user has frozen.
+        mirror: The copy of the directory in object storage, if there is one.
     """
 
     def __init__(self, directory: str | Path, world: World) -> None:
@@ -38,6 +40,8 @@ class CheckpointQueue:
         self.surplus: list[str] = []
         self.afterwards: list[Callable[[], object]] = []
         self.initially_frozen: list[str] = []
+        self.mirror: Mirror | None = None
+        self._newest: Entry | None = None
         self._world = world
         self._saver: Saver | None = None
 
@@ -78,6 +82,18 @@ class CheckpointQueue:
             self._saver = None
             self.store.unlock()
 
+    def start_mirror(self) -> None:
+        """Start to copy the directory to its mirror, beside the training."""
+        if self.mirror is not None:
+            resumed_from = None if self._newest is None else self._newest.sha256
+            self.mirror.start(self.store, resumed_from)
+
+    def finish_mirror(self, wait: bool) -> None:
+        """Copy the final state to the mirror, after all hooks have written their files."""
+        mirror, self.mirror = self.mirror, None
+        if mirror is not None:
+            mirror.close(wait)
+
     def wait(self) -> None:
         """Return when everything is on disk; raise the error of a failed save."""
         if self._saver is not None:
@@ -100,6 +116,8 @@ class CheckpointQueue:
         """
         assert self._saver is not None
         names, self.names = self.names, []
+        if self.mirror is not None:
+            self.afterwards.append(self.mirror.notify)
         clean_up = CleanUp(self.surplus, self.afterwards)
         self.surplus = []
         self.afterwards = []
@@ -119,4 +137,5 @@ class CheckpointQueue:
         name = self._world.broadcast_str("" if found is None else found.name)
         if name and found is None:
             found = find(name, self.store.entries())
+        self._newest = found
         return found

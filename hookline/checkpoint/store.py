@@ -12,7 +12,7 @@ import platform
 import stat
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from hookline.checkpoint.adoption import describe_unlisted
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import (
     FileSystem,
+    HashingWriter,
     check_space,
     discard,
     link_or_copy,
@@ -74,6 +75,8 @@ from hookline.errors import Problem
 from hookline.version import __version__
 
 log = logging.getLogger(__name__)
+
+Fetch = Callable[[Entry | Part, HashingWriter], object]
 
 
 class Latest(NamedTuple):
@@ -205,19 +208,12 @@ class CheckpointStore:
         The manifest lists the directory before it exists. If the run is killed before the
         checkpoint is saved, the next `prepare` removes it.
         """
-        assert self._prepared, "call prepare() first"
         name = shard_directory_name(step)
-        path = self.directory / name
         with self._mutex:
-            ledger = read_settled_ledger(self.directory)
-            claimed = dataclasses.replace(ledger, shards=(*ledger.shards, name))
             try:
-                self._write_manifest(claimed.with_entries(ledger.entries))
-                self._fs.create_directory(path)
-                self._fs.sync_directory(self.directory)
+                self._claim(name)
             except OSError as error:
-                raise save_error(self._fs, path, error) from error
-            self._claimed.add(name)
+                raise save_error(self._fs, self.directory / name, error) from error
         return name
 
     def abandon_shards(self, directory: str) -> None:
@@ -229,6 +225,28 @@ class CheckpointStore:
     def describe_shards(self, directory: str) -> tuple[Part, ...]:
         """Make the files of a shard directory durable and return them for `save(parts=…)`."""
         return describe_parts(self._fs, self.directory, self.directory / check_name(directory))
+
+    def receive(self, entry: Entry, fetch: Fetch) -> None:
+        """Store a checkpoint from another place, if it has the size and the hash of its entry.
+
+        Args:
+            entry: Its entry in the manifest of the other place.
+            fetch: Writes the content of an entry or one of its parts to a stream.
+        """
+        with self._mutex:
+            try:
+                needed = entry.size + sum(part.size for part in entry.parts)
+                check_space(self._fs, self.directory / entry.name, needed)
+                for directory in dict.fromkeys(part.directory for part in entry.parts):
+                    self._claim(directory)
+                for part in entry.parts:
+                    self._receive_file(self.directory / part.name, part, fetch)
+                self._receive_entry(entry, fetch)
+            except OSError as error:
+                raise save_error(self._fs, self.directory / entry.name, error) from error
+            finally:
+                self._claimed.difference_update(part.directory for part in entry.parts)
+                self._remove_unused_shards()
 
     def remove(self, *names: str) -> list[str]:
         """Delete checkpoints by name and return the names that were deleted.
@@ -251,6 +269,11 @@ class CheckpointStore:
     def entries(self) -> list[Entry]:
         """Return the entries of the manifest, oldest first."""
         return list(read_settled_ledger(self.directory).entries)
+
+    def settled_entries(self) -> list[Entry]:
+        """Return the entries when no thread is saving; another thread than that may call this."""
+        with self._mutex:
+            return self.entries()
 
     def latest(self) -> Entry | None:
         """Return the newest intact checkpoint with finite weights; log the skipped ones."""
@@ -311,6 +334,36 @@ class CheckpointStore:
                 problem = error.strerror or str(error)
             problems.append(Problem(problem, file=str(path)))
         raise CheckpointError(problems)
+
+    def _claim(self, name: str) -> None:
+        """List a shard directory in the manifest, then make it."""
+        assert self._prepared, "call prepare() first"
+        ledger = read_settled_ledger(self.directory)
+        claimed = dataclasses.replace(ledger, shards=(*ledger.shards, name))
+        self._write_manifest(claimed.with_entries(ledger.entries))
+        self._fs.create_directory(self.directory / name)
+        self._fs.sync_directory(self.directory)
+        self._claimed.add(name)
+
+    def _receive_file(self, path: Path, content: Entry | Part, fetch: Fetch) -> Path:
+        written = write_temporary(self._fs, path, lambda stream: fetch(content, stream))
+        if (written.size, written.sha256) != (content.size, content.sha256):
+            discard(self._fs, [path])
+            message = "damaged: the received content does not match the checksum"
+            raise CheckpointError(message, file=content.name)
+        return path
+
+    def _receive_entry(self, entry: Entry, fetch: Fetch) -> None:
+        token = read_settled_ledger(self.directory).token
+        paths = [self.directory / temporary_name(token) for _ in entry.names]
+        temporaries = []
+        try:
+            temporaries.append(self._receive_file(paths[0], entry, fetch))
+            for other in paths[1:]:
+                temporaries.append(link_or_copy(self._fs, paths[0], other))
+            self._commit(entry, temporaries)
+        finally:
+            discard(self._fs, temporaries)
 
     def _write(self, plain: dict[str, Any], draft: Entry) -> Entry:
         assert self._prepared, "call prepare() first"

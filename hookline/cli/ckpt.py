@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 import time
@@ -15,16 +16,20 @@ from hookline.checkpoint import (
     CheckpointError,
     CheckpointStore,
     load_whole,
+    local_checkpoint,
     publish,
     write_checkpoint,
 )
-from hookline.checkpoint.manifest import Entry
+from hookline.checkpoint.manifest import Entry, find
+from hookline.checkpoint.mirror_manifest import read_manifest
+from hookline.checkpoint.mirror_restore import content_problem
 from hookline.checkpoint.structure import check_structure, restoring
 from hookline.cli.errors import CommandLineError, ExitCode
 from hookline.cli.output import print_json, print_path, print_table
 from hookline.cli.printing import show
 from hookline.errors import dotted
 from hookline.events.format import format_scalars
+from hookline.remote import RemoteDirectory, is_url, shown, split_url
 from hookline.verify import NOT_COMPARED, compare_checkpoints
 
 MAX_VALUE_CHARACTERS = 200
@@ -32,7 +37,7 @@ MAX_VALUE_CHARACTERS = 200
 
 def list_checkpoints(directory: str, as_json: bool) -> int:
     """Print the checkpoints of a work directory."""
-    entries = _open_store(Path(directory)).entries()
+    entries = _list_entries(directory)
     if as_json:
         print_json([dataclasses.asdict(entry) for entry in entries])
     elif entries:
@@ -45,7 +50,7 @@ def list_checkpoints(directory: str, as_json: bool) -> int:
 
 def show_checkpoint(path: str, as_json: bool) -> int:
     """Print the parts of a checkpoint."""
-    parts = dict(_describe(load_whole(_resolve_file(path))))
+    parts = dict(_describe(_load(path)))
     if as_json:
         print_json(parts)
     else:
@@ -54,42 +59,30 @@ def show_checkpoint(path: str, as_json: bool) -> int:
 
 
 def verify_checkpoints(path: str, as_json: bool) -> int:
-    """Verify the checksum of a checkpoint, or of all in a work directory."""
-    target = Path(path)
-    if target.is_file():
-        store = _open_store(target.parent)
-        names = [target.name]
-    else:
-        store = _open_store(target)
-        names = [name for entry in store.entries() for name in entry.names]
-    results: dict[str, str | None] = {}
-    for name in names:
-        try:
-            store.verify(name)
-            results[name] = None
-        except CheckpointError as error:
-            results[name] = str(error)
+    """Verify the checksum of a checkpoint, or of all in a work directory or a mirror."""
+    results = _verify_mirror(path) if is_url(path) else _verify_directory(path)
     if as_json:
         print_json({name: {"good": not text, "error": text} for name, text in results.items()})
     else:
         for name, text in results.items():
             show(text or f"{name}: good")
-        if not names:
+        if not results:
             show(f"no checkpoints in {path}")
     return ExitCode.FAILED if any(results.values()) else ExitCode.OK
 
 
 def publish_checkpoint(path: str, file_format: str, output: str | None, as_json: bool) -> int:
     """Write the weights of a checkpoint and print the path of the file."""
-    source = _resolve_file(path)
-    target = source.with_suffix("") if output is None else Path(output)
-    print_path(publish(load_whole(source), target, file_format), as_json)
+    with _local_file(path) as source:
+        beside = Path(source.name) if is_url(path) else source
+        target = beside.with_suffix("") if output is None else Path(output)
+        print_path(publish(load_whole(source), target, file_format), as_json)
     return ExitCode.OK
 
 
 def diff_checkpoints(first: str, second: str, as_json: bool) -> int:
     """Print the differences between two checkpoints, part by part."""
-    parts = compare_checkpoints(load_whole(_resolve_file(first)), load_whole(_resolve_file(second)))
+    parts = compare_checkpoints(_load(first), _load(second))
     code = ExitCode.FAILED if any(parts.values()) else ExitCode.OK
     if as_json:
         print_json({"equal": code == ExitCode.OK, "differences": parts})
@@ -106,9 +99,10 @@ def diff_checkpoints(first: str, second: str, as_json: bool) -> int:
 
 def consolidate_checkpoint(path: str, output: str | None, as_json: bool) -> int:
     """Write a sharded checkpoint as one file and print its path."""
-    source = _resolve_file(path)
-    target = source.with_name(f"{source.stem}_whole.pth") if output is None else Path(output)
-    write_checkpoint(load_whole(source), target)
+    with _local_file(path) as source:
+        beside = Path(source.name) if is_url(path) else source
+        target = beside.with_name(f"{source.stem}_whole.pth") if output is None else Path(output)
+        write_checkpoint(load_whole(source), target)
     print_path(target, as_json)
     return ExitCode.OK
 
@@ -150,15 +144,72 @@ def _open_store(directory: Path) -> CheckpointStore:
     return CheckpointStore(directory)
 
 
-def _resolve_file(path: str) -> Path:
-    """Return a checkpoint file; for a directory, its newest good checkpoint."""
+def _list_entries(directory: str) -> list[Entry]:
+    """Return the checkpoints of a work directory or a mirror."""
+    if not is_url(directory):
+        return _open_store(Path(directory)).entries()
+    manifest = read_manifest(RemoteDirectory(directory))
+    if manifest is None:
+        raise CommandLineError(f"{shown(directory)} is not the mirror of a run")
+    return manifest.checkpoints()
+
+
+def _verify_directory(path: str) -> dict[str, str | None]:
+    """Return the problem of each checkpoint in a work directory, or of one; None if it is good."""
+    target = Path(path)
+    if target.is_file():
+        store = _open_store(target.parent)
+        names = [target.name]
+    else:
+        store = _open_store(target)
+        names = [name for entry in store.entries() for name in entry.names]
+    results: dict[str, str | None] = {}
+    for name in names:
+        try:
+            store.verify(name)
+            results[name] = None
+        except CheckpointError as error:
+            results[name] = str(error)
+    return results
+
+
+def _verify_mirror(url: str) -> dict[str, str | None]:
+    """Return the problem of each checkpoint in a mirror, or of one, without using the disk."""
+    remote = RemoteDirectory(url)
+    manifest = read_manifest(remote)
+    if manifest is None:
+        directory, name = split_url(url)
+        remote = RemoteDirectory(directory)
+        entry = find(name, _list_entries(directory))
+        return {name: content_problem(remote, entry)}
+    results = {}
+    for entry in manifest.checkpoints():
+        problem = content_problem(remote, entry)
+        for name in entry.names:
+            results[name] = None if problem is None else f"{name}: {problem}"
+    return results
+
+
+@contextlib.contextmanager
+def _local_file(path: str) -> Iterator[Path]:
+    """Yield a checkpoint file; for a directory or a mirror, its newest good checkpoint."""
+    if is_url(path):
+        with local_checkpoint(path) as file:
+            yield file
+        return
     target = Path(path)
     if not target.is_dir():
-        return target
+        yield target
+        return
     entry = CheckpointStore(target).latest()
     if entry is None:
         raise CommandLineError(f"no good checkpoint in {target}")
-    return target / entry.name
+    yield target / entry.name
+
+
+def _load(path: str) -> dict[str, Any]:
+    with _local_file(path) as file:
+        return load_whole(file)
 
 
 def _entry_row(entry: Entry) -> tuple[str, ...]:

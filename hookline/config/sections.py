@@ -39,8 +39,10 @@ from hookline.metrics import check_metric
 from hookline.models import MODELS
 from hookline.optim import LOSSES
 from hookline.profiling.cost_report import parse_percentage
+from hookline.remote import is_url
 from hookline.signature import fits, type_problem
 
+USE_MIRROR = Suggestion(advice="set `mirror` of CheckpointHook to this URL")
 DEVICES = ("auto", "cpu", "cuda", "cuda:0", "mps", "xpu")  # for suggestions
 
 
@@ -190,6 +192,8 @@ def _check_work_dir(value: str) -> list[Problem]:
     about: dict[str, Any] = {"path": ("work_dir",), "parameter": "work_dir"}
     if not value or "\0" in value:
         return [Problem("must be the path of a directory", value=value, **about)]
+    if is_url(value):
+        return [Problem("must be a local directory", suggestion=USE_MIRROR, **about)]
     try:
         os.stat(value)
     except OSError as error:
@@ -243,7 +247,7 @@ def _check_load_from(value: str) -> list[Problem]:
 
 
 def _check_exists(key: str, value: str, expected: str, suggestion: Suggestion) -> list[Problem]:
-    if os.path.exists(value):
+    if os.path.exists(value) or is_url(value):
         return []
     message = f"must be {expected}; there is no file {value!r}"
     return [Problem(message, (key,), parameter=key, suggestion=suggestion)]

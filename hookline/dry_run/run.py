@@ -145,6 +145,8 @@ class _DryRun:
             settings: Any = hook
             if isinstance(getattr(hook, "out_dir", None), str):
                 settings.out_dir = str(self._temporary / "out" / hook.name)
+            if getattr(hook, "mirror", None) is not None:
+                settings.mirror = None
             if getattr(hook, "dataloader", None) is not None:
                 settings.dataloader = shorten_loader(settings.dataloader, first)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hookline.checkpoint import load_checkpoint, with_shards
+from hookline.checkpoint import load_checkpoint, local_checkpoint, with_shards
 from hookline.checkpoint.manifest import Entry
 from hookline.checkpoint.parts import select_rank_state
 from hookline.checkpoint.queue import CheckpointQueue
@@ -136,8 +136,9 @@ class Checkpointer(CheckpointQueue):
         return self._assemble(self.store.load(entry), self.store.directory)
 
     def load(self, path: str | Path) -> dict[str, Any]:
-        """Load a checkpoint from a file."""
-        return self._assemble(load_checkpoint(path), Path(path).parent)
+        """Load a checkpoint from a file or a URL."""
+        with local_checkpoint(path) as file:
+            return self._assemble(load_checkpoint(file), file.parent)
 
     def _assemble(self, checkpoint: dict[str, Any], directory: Path) -> dict[str, Any]:
         """Return a checkpoint with its sharded tensors, or this rank's parts of them."""

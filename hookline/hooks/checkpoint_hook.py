@@ -18,6 +18,7 @@ from hookline.checkpoint.best_files import (
     name_best,
     write_list,
 )
+from hookline.checkpoint.mirror import Mirror
 from hookline.checkpoint.names import is_number_template
 from hookline.checkpoint.retention import retain
 from hookline.duration import parse_duration
@@ -27,6 +28,7 @@ from hookline.errors import parameter_error, require_at_least
 from hookline.metrics.best import DEFAULT_METRIC, TrackedMetric, TrackedResult
 from hookline.metrics.direction import DEFAULT_RULE, given_rule
 from hookline.optim.averaging import average_buffers
+from hookline.remote import RemoteDirectory, is_url
 from hookline.secrets import MASK, mask_text
 
 EPOCH_TEMPLATE = "epoch_{}.pth"
@@ -72,6 +74,9 @@ class CheckpointHook(BaseHook):
             does not resume from it.
         save_param_scheduler: Another name of `save_scheduler`.
         async_save: Write in a background thread. Otherwise training waits for the disk.
+        mirror: URL of a copy of the work directory in object storage, such as
+            `s3://bucket/run`. A thread uploads checkpoints, logs and pictures beside the training.
+            With `resume: auto`, a run without local checkpoints continues from there.
 
     Attributes:
         kept: Names of the numbered files that `max_keep_ckpts` counts, oldest first.
@@ -106,6 +111,7 @@ class CheckpointHook(BaseHook):
     save_on_exception: bool = False
     save_param_scheduler: bool | None = None
     async_save: bool = True
+    mirror: str | None = None
     kept: list[str] = state([])
     best_files: dict[str, BestFiles] = state({})
 
@@ -113,13 +119,9 @@ class CheckpointHook(BaseHook):
     ranks = "collective"
 
     def __post_init__(self) -> None:
-        if self.interval < 1 and self.interval != -1:
-            raise parameter_error(self, "interval", "must be at least 1, or -1 for never")
-        require_at_least(self, 1, "keep_best")
-        if self.keep_every_n_epochs is not None:
-            require_at_least(self, 1, "keep_every_n_epochs")
-            if not self.by_epoch:
-                raise parameter_error(self, "keep_every_n_epochs", "needs by_epoch=True")
+        self._check_numbers()
+        if self.mirror is not None and not is_url(self.mirror):
+            raise parameter_error(self, "mirror", "must be a URL, such as s3://bucket/run")
         if not self.by_epoch and self.filename_tmpl == EPOCH_TEMPLATE:
             self.filename_tmpl = ITERATION_TEMPLATE
         self.filename_tmpl = mask_text(self.filename_tmpl).replace(MASK, "_")
@@ -139,6 +141,15 @@ class CheckpointHook(BaseHook):
         if not self.save_on_exception:
             self.disable_sites("on_exception")
 
+    def _check_numbers(self) -> None:
+        if self.interval < 1 and self.interval != -1:
+            raise parameter_error(self, "interval", "must be at least 1, or -1 for never")
+        require_at_least(self, 1, "keep_best")
+        if self.keep_every_n_epochs is not None:
+            require_at_least(self, 1, "keep_every_n_epochs")
+            if not self.by_epoch:
+                raise parameter_error(self, "keep_every_n_epochs", "needs by_epoch=True")
+
     def before_run(self, runner: BaseRunner) -> None:
         parts = {"optimizer": self.save_optimizer, "scheduler": self.save_scheduler}
         excluded = [key for key, is_wanted in parts.items() if not is_wanted]
@@ -147,6 +158,7 @@ class CheckpointHook(BaseHook):
         directory = Path(self.out_dir or runner.work_dir)
         if runner.get_service("checkpoints_dir") != directory:
             runner.register_service("checkpoints_dir", directory)
+        self._open_mirror(runner)
         self._track_best(runner)
         if self.save_on_exception and runner.is_main and runner.parallel.mesh is not None:
             runner.logger.warning(
@@ -168,6 +180,7 @@ class CheckpointHook(BaseHook):
         elif runner.iter == 0:
             self._warn_about_checkpoints(runner)
             runner.checkpointer.store.begin_new_run()
+        runner.checkpointer.start_mirror()
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
         is_due = self.every_n_epochs(runner, self.interval, self.save_begin)
@@ -203,6 +216,15 @@ class CheckpointHook(BaseHook):
             directory = runner.checkpointer.store.directory
             write = functools.partial(write_list, directory, self.best_files)
             runner.checkpointer.afterwards.append(write)
+
+    def _open_mirror(self, runner: BaseRunner) -> None:
+        """Open the mirror; if the run resumes, copy it to the local directory first."""
+        if self.mirror is None or not runner.is_main or runner.mode != "train":
+            return
+        mirror = Mirror(RemoteDirectory(self.mirror), runner.work_dir)
+        if runner.checkpointer.resume == "auto":
+            mirror.restore(runner.checkpointer.store)
+        runner.checkpointer.mirror = mirror
 
     def _add_number(self, runner: BaseRunner, number: int) -> None:
         """Write the checkpoint of this seam under its number, too."""

@@ -20,7 +20,16 @@ from hookline.events.describe import flat
 from hookline.metrics.direction import infer_direction
 from hookline.report.curves import MAX_POINTS, CurveReader
 from hookline.report.index import load_index, save_index
-from hookline.report.names import CONFIG, COSTS, DESCRIPTION, INDEX, LOG, TEXT_LOG, TIMELINE
+from hookline.report.names import (
+    CONFIG,
+    COSTS,
+    DESCRIPTION,
+    INDEX,
+    LOG,
+    MIRROR,
+    TEXT_LOG,
+    TIMELINE,
+)
 from hookline.report.pictures import Picture, embed_pictures, find_pictures
 from hookline.report.summary import summarize
 from hookline.report.timeline import (
@@ -140,6 +149,7 @@ class RunReader:
             "best": _best(curves),
             "sessions": describe_sessions(sessions, last_time, state.name == "running"),
             "checkpoints": checkpoints,
+            "mirror": _read_object(self.folder / MIRROR),
             "pictures": pictures(find_pictures(self.folder)),
             "records": _records(self._curves.records.values()),
             "epoch_ends": sorted(self._curves.epoch_ends.items()),
@@ -198,13 +208,17 @@ def _read_text(path: Path) -> str:
 
 
 def _read_costs(path: Path) -> Data | None:
+    table = _read_object(path)
+    return table if isinstance(table.get("hooks"), list) else None
+
+
+def _read_object(path: Path) -> Data:
+    """Return the object in a JSON file; an empty one if there is none."""
     try:
-        table = json.loads(_read_text(path))
+        content = json.loads(_read_text(path))
     except (ValueError, RecursionError):
-        return None
-    if not isinstance(table, dict) or not isinstance(table.get("hooks"), list):
-        return None
-    return table
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _settings(config: str) -> dict[str, str]:

@@ -39,6 +39,7 @@ def summarize(data: Data, about: Data, git: Data) -> list[tuple[str, str]]:
         ("deterministic", "yes" if about.get("deterministic") is True else ""),
         ("model", str(about.get("model", ""))),
         ("folder", data["folder"]),
+        ("mirror", _mirror(data["mirror"])),
     ]
     return [(label, text) for label, text in rows if text]
 
@@ -46,6 +47,19 @@ def summarize(data: Data, about: Data, git: Data) -> list[tuple[str, str]]:
 def _state(data: Data) -> str:
     state = data["state"]
     return f"{state['name']}: {state['why']}" if state["why"] else str(state["name"])
+
+
+def _mirror(status: Data) -> str:
+    """Describe the copy in object storage, and the checkpoints that it does not have."""
+    if not status.get("url"):
+        return ""
+    text = str(status["url"])
+    names = status.get("only_local")
+    if isinstance(names, list) and names:
+        text += f"; only local: {', '.join(map(str, names[:MAX_FILES]))}"
+    if status.get("error"):
+        text += f"; {status.get('failures')} failures, the last one: {status['error']}"
+    return text
 
 
 def _best(best: dict[str, Data]) -> str:

@@ -17,7 +17,7 @@ from hookline.checkpoint.manifest import (
     Entry,
     Ledger,
     Part,
-    _checksum,
+    checksum,
     decode,
     encode,
     read_ledger,
@@ -128,7 +128,7 @@ def test_any_other_content_is_rejected(data: bytes) -> None:
 def signed(**body: object) -> bytes:
     """Return a manifest whose checksum is right."""
     content = {"format": 1, **body}
-    return json.dumps({"sha256": _checksum(content), **content}).encode()
+    return json.dumps({"sha256": checksum(content), **content}).encode()
 
 
 @pytest.mark.parametrize(

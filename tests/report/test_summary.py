@@ -16,6 +16,7 @@ DATA: dict[str, Any] = {
     "max_iters": None,
     "sessions": [{"began": 0.0, "ended": 10.0}, {"began": 100.0, "ended": 105.0}],
     "folder": "runs/a",
+    "mirror": {},
 }
 GIT = {"commit": "0123456789abcdef", "branch": "main", "changed": 7, "files": list("abcdefg")}
 
@@ -58,3 +59,10 @@ def test_deterministic_algorithms_are_listed_if_they_were_used():
 def test_values_of_unexpected_types_do_no_harm():
     assert "versions" not in rows({"versions": "1.0"})
     assert rows({"versions": {"torch": 2}})["versions"] == "torch 2"
+
+
+def test_the_summary_names_the_checkpoints_that_are_only_local():
+    status = {"url": "s3://b/run", "only_local": ["last.pth"], "failures": 3, "error": "denied"}
+    found = rows(mirror=status)["mirror"]
+    assert all(text in found for text in ("s3://b/run", "last.pth", "3 failures", "denied"))
+    assert rows(mirror={"url": "s3://b/run", "only_local": []})["mirror"] == "s3://b/run"

@@ -130,5 +130,6 @@ Examples:
 def ckpt() -> None:
     """List, check, compare and convert checkpoints.
 
-    PATH is a checkpoint, or a work directory, which means its newest good checkpoint.
+    PATH is a checkpoint, or a work directory, which means its newest good checkpoint. Both can be
+    URLs in a mirror, such as s3://bucket/run/last.pth.
     """

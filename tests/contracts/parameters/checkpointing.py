@@ -12,7 +12,9 @@ import torch
 
 from hookline import HOOKS
 from hookline.checkpoint import load_checkpoint
+from hookline.checkpoint.mirror_manifest import read_manifest
 from hookline.hooks import EvalHook, LambdaHook
+from hookline.remote import RemoteDirectory
 from tests.contracts.parameters.rows import Below, Config, Row, rows
 from tests.contracts.training import Scripted, files_below, saved_at, train
 from tests.helpers import batches, small_model
@@ -79,6 +81,14 @@ def saved_on_main_thread(config: Config, folder: Path) -> bool:
     return on_main_thread
 
 
+def mirrored_names(config: Config, folder: Path) -> list[str]:
+    """Return the names of the checkpoints in the mirror of a run."""
+    train(folder, config)
+    manifest = read_manifest(RemoteDirectory("memory://contracts/mirror"))
+    entries = () if manifest is None else manifest.entries
+    return [entry.name for entry in entries]
+
+
 def sites(config: Config, folder: Path) -> list[str]:
     """Return the sites at which the hook acts; averaging buffers needs several processes."""
     return HOOKS.build(config).get_triggered_stages()
@@ -119,6 +129,7 @@ ROWS: dict[str, list[Row]] = {
         ),
         *rows(files_after_failure, {"by_epoch": False}, save_on_exception=(False, True)),
         *rows(saved_on_main_thread, async_save=(True, False)),
+        *rows(mirrored_names, mirror=(None, "memory://contracts/mirror")),
         *rows(averaged_models, sync_buffer=(False, True)),
     ],
 }
