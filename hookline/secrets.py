@@ -24,6 +24,7 @@ SECRET_WORDS = frozenset(
         "pwd",
         "secret",
         "secrets",
+        "webhook",
     ]
 )
 

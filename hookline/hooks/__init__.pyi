@@ -60,6 +60,7 @@ from .momentum_updater_hook import MomentumUpdaterHook as MomentumUpdaterHook
 from .momentum_updater_hook import OneCycleMomentumUpdaterHook as OneCycleMomentumUpdaterHook
 from .momentum_updater_hook import StepMomentumUpdaterHook as StepMomentumUpdaterHook
 from .neptune_hook import NeptuneHook as NeptuneHook
+from .notify_hook import NotifyHook as NotifyHook
 from .optimizer_hook import AmpOptimizerHook as AmpOptimizerHook
 from .optimizer_hook import Fp16OptimizerHook as Fp16OptimizerHook
 from .optimizer_hook import (

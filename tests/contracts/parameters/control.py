@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -54,6 +55,23 @@ def iterations_with_bad_loss(config: Config, folder: Path) -> int:
     with contextlib.suppress(InvalidLoss):
         runner.train()
     return runner.iter
+
+
+def messages(config: Config, folder: Path) -> list[Any]:
+    """Return the messages of a run, with their receivers and time limits."""
+    sent: list[Any] = []
+
+    def receiver(kind: str) -> Callable[[Any, float], Any]:
+        def connect(target: Any, timeout: float) -> Callable[[bytes], object]:
+            return lambda data: sent.append((kind, target, timeout, json.loads(data)["event"]))
+
+        return connect
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in ("post", "run"):
+            patch.setattr(f"hookline.hooks.notify_hook.{kind}", receiver(kind))
+        train(folder, config)
+    return sent
 
 
 def rollbacks(losses: dict[int, float]) -> Callable[[Config, Path], Any]:
@@ -119,6 +137,15 @@ def caches_emptied(config: Config, folder: Path) -> int:
 
 
 ROWS: dict[str, list[Row]] = {
+    "NotifyHook": [
+        *rows(messages, webhook=(None, "http://127.0.0.1:9/x"), command=(None, ["true"])),
+        *rows(
+            messages,
+            {"command": ["true"]},
+            on=(("end", "failure", "best"), ["failure"]),
+            timeout=(10.0, 60.0),
+        ),
+    ],
     "StopAtHook": rows(end_of_run, iter=(3, 4), epoch=(1, 2)),
     "TimeLimitHook": rows(end_of_run, limit=(1e-6, "1h")),
     "EarlyStoppingHook": [

@@ -1,0 +1,105 @@
+"""Send a message when a run ends, fails or finds a new best result."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
+from hookline.errors import parameter_error
+from hookline.events.format import format_scalars
+from hookline.events.notify import Notifier, is_webhook, post, run
+from hookline.secrets import MASK
+
+Moment = Literal["end", "failure", "best"]
+
+
+@HOOKS.register()
+@dataclass
+class NotifyHook(BaseHook):
+    """Send a message to a webhook or a command when a run ends, fails or has a new best result.
+
+    The message is a JSON object with `event`, `text`, `run`, `host`, `epoch`, `iter` and `metrics`;
+    Slack and Mattermost show its `text`. A thread sends it: a receiver that fails or hangs is
+    logged once and never stops the training. Secrets are masked.
+
+    Args:
+        webhook: Address to post messages to. It counts as a secret: logs and saved configs show
+            `***`.
+        command: Program and its arguments. It gets the message as its input. No shell is involved.
+        on: Moments to report, of `end`, `failure` and `best`.
+        timeout: Number of seconds for one delivery, and for the rest of them at the end of the run.
+
+    Example:
+        ```yaml
+        hooks:
+          - {type: NotifyHook, command: [tee, -a, messages.txt], on: [end, failure]}
+        ```
+    """
+
+    webhook: str | None = None
+    command: list[str] | None = None
+    on: Sequence[Moment] = ("end", "failure", "best")
+    timeout: float = 10.0
+
+    # Runs late in `after_*`, when other hooks have added their metrics.
+    priority = Priority.HIGH
+    ranks = "main"
+
+    def __post_init__(self) -> None:
+        if self.webhook is not None and not is_webhook(self.webhook):
+            expected = "must be an http or https address"
+            raise parameter_error(self, "webhook", expected, value=MASK)
+        if self.timeout <= 0:
+            raise parameter_error(self, "timeout", "must be above 0")
+        self._notifier: Notifier | None = None
+        if "best" not in self.on:
+            self.disable_sites("after_val")
+
+    def before_train(self, runner: BaseRunner) -> None:
+        receivers = {}
+        if self.webhook is not None:
+            receivers["the webhook"] = post(self.webhook, self.timeout)
+        if self.command:
+            receivers["the command"] = run(self.command, self.timeout)
+        self._notifier = Notifier(self.name, receivers)
+
+    def after_val(self, runner: BaseRunner) -> None:
+        improved = {}
+        for metric, record in runner.best.items():
+            if record["iter"] == runner.iter:
+                improved[metric] = record["value"]
+        if improved:
+            self._send(runner, "best", f"new best {format_scalars(improved)}")
+
+    def after_train(self, runner: BaseRunner) -> None:
+        if "end" in self.on:
+            self._send(runner, "end", f"ended: {runner.stop_reason}")
+
+    def on_exception(self, runner: BaseRunner) -> None:
+        if "failure" in self.on:
+            error = runner.exception
+            self._send(runner, "failure", f"failed: {type(error).__name__}: {error}")
+
+    def cleanup(self, runner: BaseRunner) -> None:
+        notifier, self._notifier = self._notifier, None
+        if notifier is not None:
+            in_a_hurry = isinstance(runner.exception, (SystemExit, KeyboardInterrupt))
+            notifier.close(0.0 if in_a_hurry else self.timeout)
+
+    def _send(self, runner: BaseRunner, event: Moment, text: str) -> None:
+        if self._notifier is None:
+            return
+        name = runner.work_dir.resolve().name
+        message: dict[str, Any] = {
+            "event": event,
+            "text": f"{name}: {text} (epoch {runner.epoch}, iteration {runner.iter})",
+            "run": name,
+            "host": socket.gethostname(),
+            "epoch": runner.epoch,
+            "iter": runner.iter,
+            "metrics": dict(runner.metrics),
+        }
+        self._notifier.send(message)
