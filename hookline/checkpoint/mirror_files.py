@@ -39,7 +39,7 @@ def find_files(directory: Path, listed: Collection[Path]) -> Iterator[str]:
 
 
 def describe_file(directory: Path, name: str, file: BinaryIO) -> Part:
-    """Return the size and hash of an open file. What is appended later does not count."""
+    """Return the size and hash of an open file, without bytes that are appended later."""
     size = os.fstat(file.fileno()).st_size
     digest = hashlib.sha256()
     left = size

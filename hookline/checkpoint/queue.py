@@ -88,11 +88,15 @@ class CheckpointQueue:
             resumed_from = None if self._newest is None else self._newest.sha256
             self.mirror.start(self.store, resumed_from)
 
-    def finish_mirror(self, wait: bool) -> None:
-        """Copy the final state to the mirror, after all hooks have written their files."""
+    def finish_mirror(self, error: BaseException | None) -> None:
+        """Copy the final state to the mirror, after all hooks have written their files.
+
+        Args:
+            error: The error that ended the run. After an interrupt, nothing is waited for.
+        """
         mirror, self.mirror = self.mirror, None
         if mirror is not None:
-            mirror.close(wait)
+            mirror.close(wait=not isinstance(error, (SystemExit, KeyboardInterrupt)))
 
     def wait(self) -> None:
         """Return when everything is on disk; raise the error of a failed save."""

@@ -54,8 +54,7 @@ class RunSession:
                 runner.exception = error
                 self._call_isolated("on_exception", error)
             first_failure = self._call_isolated("cleanup", error)
-            in_a_hurry = isinstance(error, (SystemExit, KeyboardInterrupt))
-            runner.checkpointer.finish_mirror(wait=not in_a_hurry)
+            runner.checkpointer.finish_mirror(error)
         finally:
             stop_watchdog(self._watchdog, error if failed_peer is None else None)
             runner.loop.is_running = False

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from hookline.checkpoint import load_checkpoint, write_checkpoint
+from hookline.checkpoint import CheckpointStore, load_checkpoint, write_checkpoint
+from hookline.checkpoint.mirror_manifest import content_key, read_manifest
+from hookline.checkpoint.mirror_upload import MirrorUpload
 from hookline.cli.main import main
+from hookline.remote import RemoteDirectory
+from tests.checkpoint.helpers import flip_bit
 from tests.cli.helpers import error_of, write_config
 
 
@@ -180,3 +184,39 @@ def test_diff_compares_the_state_of_each_rank_without_its_clocks(
 )
 def test_a_subcommand_takes_only_its_own_arguments(arguments: list[str]) -> None:
     assert main(["ckpt", *arguments]) == 2
+
+
+@pytest.fixture
+def mirror(run: Path, tmp_path: Path) -> str:
+    """The URL of a mirror of a finished run."""
+    remote = RemoteDirectory(f"file://{tmp_path}/mirror")
+    MirrorUpload(remote, CheckpointStore(run), run, lambda size: None).run()
+    return remote.url
+
+
+def test_the_commands_take_the_urls_of_a_mirror(
+    mirror: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["ckpt", "ls", mirror, "--json"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)
+    assert entry["step"] == 5
+    for url in (mirror, f"{mirror}/last.pth"):
+        assert main(["ckpt", "verify", url]) == 0
+        assert "last.pth: good" in capsys.readouterr().out
+        assert main(["ckpt", "show", url]) == 0
+        assert "meta.iter" in capsys.readouterr().out
+    output = str(tmp_path / "weights")
+    assert main(["ckpt", "publish", f"{mirror}/last.pth", "-o", output]) == 0
+    assert Path(capsys.readouterr().out.strip()).is_file()
+
+
+def test_verify_finds_damage_in_a_mirror(mirror: str, capsys: pytest.CaptureFixture[str]) -> None:
+    manifest = read_manifest(RemoteDirectory(mirror))
+    assert manifest is not None
+    flip_bit(Path(mirror.removeprefix("file://"), content_key(manifest.entries[0])))
+    assert main(["ckpt", "verify", mirror]) == 1
+    assert "damaged" in capsys.readouterr().out
+
+
+def test_ls_needs_the_mirror_of_a_run(tmp_path: Path) -> None:
+    error_of("ckpt", "ls", f"file://{tmp_path}/nothing")
