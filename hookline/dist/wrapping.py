@@ -43,7 +43,8 @@ class Parallel:
         # By hook, functions that wrap the step function of a method such as `val_step`.
         self.step_wrappers: dict[str, Callable[[Any, str], Any]] = {}
         self.steps_itself = False  # whether the model's train_step runs backward and steps
-        if self.strategy.kind == "ddp" and not self._has_ddp():
+        self.has_local_backward = False  # whether a hook averages the gradients in place of DDP
+        if self.strategy.kind == "ddp" and not self.has_own_ddp():
             _broadcast_initial_weights(self.model, world)
         if compile:
             _compile(self.model, {} if compile is True else dict(compile))
@@ -63,7 +64,7 @@ class Parallel:
     @property
     def averages_at_step(self) -> bool:
         """Whether gradients must be averaged before a step: DDP supports one backward pass."""
-        return self.strategy.kind == "ddp" and self.steps_itself and not self._has_ddp()
+        return self.strategy.kind == "ddp" and self.steps_itself and not self.has_own_ddp()
 
     @property
     def is_replicated(self) -> bool:
@@ -76,7 +77,9 @@ class Parallel:
         lengths, seeds = zip(*(answer.split() for answer in answers), strict=True)
         _check_same("number of batches", lengths)
         _check_same("shuffling seed", seeds)
-        if self.strategy.kind != "ddp" or self._has_ddp() or self.steps_itself:
+        if self.strategy.kind != "ddp" or self.has_own_ddp():
+            return
+        if self.steps_itself or self.has_local_backward:
             return
         method = "train_step" if hasattr(self.model, "train_step") else None
         self.train_module = replicate(self.model, method, self.strategy)
@@ -103,7 +106,7 @@ class Parallel:
 
         return checkpoint_as_parts(checkpoint, self.model, self.mesh)
 
-    def _has_ddp(self) -> bool:
+    def has_own_ddp(self) -> bool:
         """Return whether the user has wrapped the model or a part of it."""
         return any(isinstance(part, DistributedDataParallel) for part in self.model.modules())
 

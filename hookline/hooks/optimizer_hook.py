@@ -111,10 +111,6 @@ class GradientCumulativeOptimizerHook(OptimizerHook):
         self._begin(runner)
         super()._finish(runner)
 
-    def _can_retry(self, runner: BaseRunner) -> bool:
-        # Gradients of earlier batches in the group would be lost.
-        return self._weights.count == 1 and super()._can_retry(runner)
-
     def _begin(self, runner: BaseRunner) -> None:
         """Begin a new group of iterations."""
         self._weights.reset()
@@ -202,8 +198,8 @@ class Fp16OptimizerHook(OptimizerHook):
         if hasattr(self, "_scaler"):
             self._scaler.detach()
 
-    def _backward(self, loss: torch.Tensor) -> None:
-        self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+    def scale_loss(self, loss: torch.Tensor) -> torch.Tensor:
+        return self._scaler.scale(loss)
 
     def _finish(self, runner: BaseRunner) -> None:
         self._scaler.unscale(self._optimizer)

@@ -21,6 +21,8 @@ def outside_graph(loss: torch.Tensor, named: Iterable[tuple[str, torch.nn.Parame
         leaf = getattr(node, "variable", None)
         if leaf is not None:
             used.add(id(leaf))
+        # A loss with known gradients lists the leaves that they belong to.
+        used.update(id(each) for each in getattr(node, "known_leaves", ()))
         for next_node, _ in node.next_functions:
             waiting.append(next_node)
     return [name for name, param in named if param.requires_grad and id(param) not in used]

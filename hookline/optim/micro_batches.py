@@ -2,60 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch import nn
 
-from hookline.batches import COUNTS, count_samples
-from hookline.optim.weighing import count_terms
-from hookline.step import StepFunction
+from hookline.batches import COUNTS, count_samples, stated_count
+from hookline.errors import HooklineError
+from hookline.optim.sync import average_over_ranks
+from hookline.optim.weighing import GroupWeights, count_terms
+from hookline.step import Outputs, StepFunction
 
-Outputs = dict[str, Any]
+Gradients = list[torch.Tensor | None]
+IGNORED = -100  # the target that torch's losses ignore by default
 
 
-def run_in_parts(
-    step: StepFunction, batch: Any, size: int, parameters: Sequence[torch.Tensor]
-) -> Outputs:
-    """Run a step on parts of a batch, each with its backward pass, which frees its memory.
-
-    The loss in the result is that of the whole batch. Its backward pass adds the gradients.
+def evaluate_in_parts(step: StepFunction, batch: Any, size: int, loss_fn: Any = None) -> Outputs:
+    """Run a step on parts of a batch without gradients; return the outputs of the whole batch.
 
     Args:
         step: The step of the model.
         batch: The batch.
         size: The largest number of samples in a part.
-        parameters: The parameters that need gradients; none in an evaluation.
+        loss_fn: The loss function of the step, if it has one.
     """
-    trained = [each for each in parameters if each.requires_grad]
-    results: list[tuple[Outputs, float]] = []
-    sums: list[torch.Tensor | None] = [None] * len(trained)
+    results = []
     for part in split(batch, size):
         outputs = step(part)
-        count = count_terms(outputs, part)
-        if trained:
-            gradients = torch.autograd.grad(outputs["loss"], trained, allow_unused=True)
-            sums = [_add(total, each, count) for total, each in zip(sums, gradients, strict=True)]
-        results.append((_detach(outputs), count))
-    merged = merge(results)
-    if trained:
-        total = sum(count for _, count in results)
-        means = [None if each is None else each / total for each in sums]
-        merged["loss"] = _KnownGradients.apply(merged["loss"], means, *trained)  # type: ignore[no-untyped-call]
-    return merged
+        results.append((outputs, count_part_terms(outputs, part, batch, loss_fn)))
+    return merge(results)
+
+
+def differentiate_in_parts(
+    step: StepFunction,
+    batch: Any,
+    size: int,
+    parameters: Sequence[torch.Tensor],
+    scale_loss: Callable[[torch.Tensor], torch.Tensor],
+    loss_fn: Any = None,
+) -> tuple[Outputs, Gradients]:
+    """Run a step on parts of a batch, each with its backward pass, which frees its memory.
+
+    The gradients that the parameters have already are left alone, even if a part fails.
+
+    Args:
+        step: The step of the model.
+        batch: The batch.
+        size: The largest number of samples in a part.
+        parameters: The parameters that need gradients.
+        scale_loss: Returns the scaled loss, so that small gradients survive half precision.
+        loss_fn: The loss function of the step, if it has one.
+
+    Returns:
+        The outputs of the whole batch, and the gradient of its scaled loss for each parameter.
+    """
+    kept = [each.grad for each in parameters]
+    weights = GroupWeights()
+    results: list[tuple[Outputs, float]] = []
+    try:
+        _set_gradients(parameters, [None] * len(parameters))
+        for part in split(batch, size):
+            outputs = step(part)
+            count = count_part_terms(outputs, part, batch, loss_fn)
+            loss = scale_loss(outputs["loss"])
+            if part is batch:
+                _run_backward(loss)
+            elif count > 0:  # The loss of a part without terms is often NaN.
+                _run_backward(loss * weights.add(count, count))
+            results.append(({**outputs, "loss": outputs["loss"].detach()}, count))
+        if weights.count:
+            weights.normalize(parameters)
+        gradients: Gradients = [each.grad for each in parameters]
+    finally:
+        _set_gradients(parameters, kept)
+    return merge(results), gradients
+
+
+def known_loss(
+    loss: torch.Tensor,
+    parameters: Sequence[torch.Tensor],
+    gradients: Gradients,
+    scale: torch.Tensor,
+    is_averaged: bool,
+) -> torch.Tensor:
+    """Return a loss whose backward pass adds gradients that are computed already.
+
+    Args:
+        loss: The value of the loss.
+        parameters: The parameters.
+        gradients: Their gradients, of the loss times `scale`.
+        scale: The scale.
+        is_averaged: Whether the backward pass averages them over all ranks.
+    """
+
+    def add(incoming: torch.Tensor) -> None:
+        added = gradients
+        for gradient in added:
+            if gradient is not None:
+                gradient.mul_((incoming / scale).to(gradient.device))
+        if is_averaged:
+            added = average_over_ranks(added, parameters)
+        for parameter, gradient in zip(parameters, added, strict=True):
+            if parameter.grad is None:
+                parameter.grad = gradient
+            elif gradient is not None:
+                parameter.grad += gradient
+
+    used = [each for each, grad in zip(parameters, gradients, strict=True) if grad is not None]
+    start = loss.detach().requires_grad_()
+    known: torch.Tensor = _KnownGradients.apply(start, add, used)  # type: ignore[no-untyped-call]
+    return known
 
 
 def split(batch: Any, size: int) -> Iterator[Any]:
     """Yield parts of a batch, in order. All tensors and lists with one item per sample are cut."""
     length = count_samples({}, batch)
+    if length <= size:
+        yield batch
+        return
     for start in range(0, length, size):
         yield _cut(batch, length, slice(start, min(start + size, length)), is_container=True)
 
 
 def merge(results: Sequence[tuple[Outputs, float]]) -> Outputs:
     """Return the outputs of the whole batch from those of its parts, with their weights."""
+    if len(results) == 1:
+        return results[0][0]
     merged: Outputs = {}
-    total = sum(count for _, count in results)
+    counts = [count for _, count in results]
     for key in results[0][0]:
         values = [outputs[key] for outputs, _ in results]
         if key in COUNTS:
@@ -65,40 +140,71 @@ def merge(results: Sequence[tuple[Outputs, float]]) -> Outputs:
         elif all(isinstance(each, (list, tuple)) for each in values):
             merged[key] = [item for each in values for item in each]
         elif all(isinstance(each, (float, torch.Tensor)) for each in values):
-            weighted = zip(values, results, strict=True)
-            merged[key] = sum(value * count for value, (_, count) in weighted) / total
+            merged[key] = _weighted_mean(values, counts)
         else:
             merged[key] = values[-1]
     return merged
+
+
+def count_part_terms(
+    outputs: Mapping[str, Any], part: Any, batch: Any, loss_fn: Any = None
+) -> float:
+    """Return the number of terms in the mean loss of a part of a batch.
+
+    It is the number that the outputs state; else that of the targets that torch's loss function
+    does not ignore, by their weights; else that of the samples.
+
+    Raises:
+        HooklineError: If targets may be ignored by a loss that states no number of terms.
+    """
+    if part is batch or stated_count(outputs) is not None:
+        return count_terms(outputs, part)
+    targets: Any = outputs.get("targets")
+    if not isinstance(targets, torch.Tensor) or targets.is_floating_point():
+        return count_terms(outputs, part)
+    if isinstance(loss_fn, (nn.CrossEntropyLoss, nn.NLLLoss)):
+        counted = targets[targets != loss_fn.ignore_index]
+        if loss_fn.weight is None:
+            return float(counted.numel())
+        return float(loss_fn.weight[counted].sum())
+    if loss_fn is None and bool((targets == IGNORED).any()):
+        raise HooklineError(
+            f"the model ignores some targets ({IGNORED}), so the mean loss of a part cannot be "
+            "weighted: return 'num_tokens' with the loss"
+        )
+    return count_terms(outputs, part)
 
 
 class _KnownGradients(torch.autograd.Function):
     """A loss whose gradients are already computed."""
 
     @staticmethod
-    def forward(ctx: Any, loss: torch.Tensor, gradients: Any, *parameters: Any) -> torch.Tensor:
-        ctx.gradients = gradients
+    def forward(ctx: Any, loss: torch.Tensor, add: Any, used: Any) -> torch.Tensor:
+        ctx.add = add
+        ctx.known_leaves = used
         return loss.clone()
 
     @staticmethod
-    def backward(ctx: Any, scale: torch.Tensor) -> Any:
-        scaled = [None if each is None else each * scale for each in ctx.gradients]
-        return None, None, *scaled
+    def backward(ctx: Any, incoming: torch.Tensor) -> Any:
+        ctx.add(incoming)
+        return None, None, None
 
 
-def _add(
-    total: torch.Tensor | None, gradient: torch.Tensor | None, count: float
-) -> torch.Tensor | None:
-    if gradient is None:
-        return total
-    return gradient * count if total is None else total.add_(gradient, alpha=count)
+def _run_backward(loss: torch.Tensor) -> None:
+    # The step may run under autocast, but a backward pass must not.
+    with torch.autocast(loss.device.type, enabled=False):
+        loss.backward()  # type: ignore[no-untyped-call]
 
 
-def _detach(outputs: Mapping[str, Any]) -> Outputs:
-    return {
-        key: value.detach() if isinstance(value, torch.Tensor) else value
-        for key, value in outputs.items()
-    }
+def _set_gradients(parameters: Sequence[torch.Tensor], gradients: Gradients) -> None:
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.grad = gradient
+
+
+def _weighted_mean(values: Sequence[Any], counts: Sequence[float]) -> Any:
+    """Return the mean of numbers; those without terms, often NaN, do not count."""
+    counted = [value * count for value, count in zip(values, counts, strict=True) if count > 0]
+    return sum(counted) / sum(counts) if counted else values[-1]
 
 
 def _cut(value: Any, length: int, part: slice, is_container: bool = False) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.distributed as dist
@@ -27,18 +27,29 @@ def gradient_sync(model: torch.nn.Module) -> Callable[[bool], None] | None:
 
 
 def average_gradients(optimizer: torch.optim.Optimizer) -> None:
-    """Average the gradients of an optimizer's parameters over all ranks; all must call this.
+    """Average the gradients of an optimizer's parameters over all ranks; all must call this."""
+    parameters = [each for group in optimizer.param_groups for each in group["params"]]
+    averaged = average_over_ranks([each.grad for each in parameters], parameters)
+    for parameter, gradient in zip(parameters, averaged, strict=True):
+        parameter.grad = gradient
+
+
+def average_over_ranks(
+    gradients: Sequence[torch.Tensor | None], parameters: Sequence[torch.Tensor]
+) -> list[torch.Tensor | None]:
+    """Average the gradients of parameters over all ranks, in place; all must call this.
 
     A parameter that has a gradient on some ranks only has a gradient of 0 on the others.
     """
-    parameters = [each for group in optimizer.param_groups for each in group["params"]]
-    used = torch.tensor([float(each.grad is not None) for each in parameters])
+    used = torch.tensor([float(each is not None) for each in gradients])
     used = used.to(parameters[0].device)
     dist.all_reduce(used, dist.ReduceOp.MAX)
-    for parameter, is_used in zip(parameters, used.tolist(), strict=True):
-        if not is_used:
-            continue
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        dist.all_reduce(parameter.grad)
-        parameter.grad /= dist.get_world_size()
+    averaged: list[torch.Tensor | None] = []
+    for parameter, gradient, is_used in zip(parameters, gradients, used.tolist(), strict=True):
+        if is_used and gradient is None:
+            gradient = torch.zeros_like(parameter)
+        if gradient is not None:
+            dist.all_reduce(gradient)
+            gradient /= dist.get_world_size()
+        averaged.append(gradient)
+    return averaged

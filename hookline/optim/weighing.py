@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -66,7 +66,7 @@ class GroupWeights:
         self._sum = self._sum + total / self._first
         return own / self._first
 
-    def normalize(self, parameters: list[torch.Tensor]) -> None:
+    def normalize(self, parameters: Sequence[torch.Tensor]) -> None:
         """Divide accumulated gradients by the sum of the weights."""
         gradients = [each.grad for each in parameters if each.grad is not None]
         if isinstance(self._sum, torch.Tensor):

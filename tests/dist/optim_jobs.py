@@ -8,10 +8,13 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.data import TensorDataset
 
-from hookline import Runner
+from hookline import Runner, make_loader
+from hookline.hooks import GradientCumulativeOptimizerHook, MicroBatchHook
 from tests.dist.jobs import network, weights
 from tests.dist.jobs import runner as make_runner
+from tests.optim.small_memory import Small
 
 
 def two_optimizers(model: nn.Module) -> dict[str, torch.optim.Optimizer]:
@@ -24,9 +27,19 @@ def two_optimizers(model: nn.Module) -> dict[str, torch.optim.Optimizer]:
     }
 
 
-def train_with_two_optimizers(folder: Path, **options: Any) -> dict[str, Any]:
+def two_exact_optimizers(model: nn.Module) -> dict[str, torch.optim.Optimizer]:
+    """Return two optimizers that compute in float32."""
+    first, *rest = model.parameters()
+    return {
+        "first": torch.optim.SGD([first], lr=0.1, momentum=0.9),
+        "rest": torch.optim.SGD(rest, lr=0.02),
+    }
+
+
+def train_with_two_optimizers(folder: Path, exact: bool = False, **options: Any) -> dict[str, Any]:
     model = network()
-    run = make_runner(folder, model=model, optimizer=two_optimizers(model), **options)
+    optimizers = two_exact_optimizers(model) if exact else two_optimizers(model)
+    run = make_runner(folder, model=model, optimizer=optimizers, **options)
     run.train()
     return {"weights": weights(run), "steps": run.optimizer_steps}
 
@@ -64,6 +77,42 @@ def train_gan(folder: Path, **options: Any) -> dict[str, Any]:
     run = make_runner(folder, model=model, optimizer=optimizers, **parts)
     run.train()
     return {"weights": weights(run), "steps": run.optimizer_steps}
+
+
+def train_with_little_memory(
+    folder: Path, limits: list[dict[str, int]] | None, accumulate: int = 1, **options: Any
+) -> dict[str, Any]:
+    """Train in float64; each rank runs out of memory above its own limits."""
+    rank = int(os.environ.get("RANK", "0"))
+    model = Small() if limits is None else Small(**limits[rank])
+    owner = GradientCumulativeOptimizerHook(cumulative_iters=accumulate)
+    hook = MicroBatchHook()
+    samples = TensorDataset(*(torch.cat(parts) for parts in zip(*small_batches(5), strict=True)))
+    run = Runner(
+        model,
+        train_loader=make_loader(samples, batch_size=24, shuffle=True, seed=3),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
+        loss_fn=nn.CrossEntropyLoss(),
+        max_epochs=2,
+        work_dir=folder / "run",
+        seed=1,
+        hooks=[owner] if limits is None else [owner, hook],
+        drop_hooks=["CheckpointHook", "ReportHook", "LoggerHook"],
+        **options,
+    )
+    run.train()
+    return {"weights": weights(run), "steps": run.optimizer_steps, "size": hook.size}
+
+
+def small_batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    generator = torch.Generator().manual_seed(3)
+    return [
+        (
+            torch.randn(37, 6, dtype=torch.float64, generator=generator),
+            torch.randint(3, (37,), generator=generator),
+        )
+        for _ in range(count)
+    ]
 
 
 class TokenModel(nn.Module):

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from tests.dist import jobs, optim_jobs
-from tests.dist.processes import run_job
+from tests.dist.processes import Job, run_job
 
 pytestmark = pytest.mark.slow
 CLIP = {
@@ -36,6 +36,20 @@ def test_two_optimizers_step_as_in_one_process(tmp_path: Path, strategy: str) ->
     assert all(
         torch.equal(both[0]["weights"][name], both[1]["weights"][name]) for name in alone["weights"]
     )
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_clipping_over_two_optimizers_has_the_norm_of_one_process(
+    tmp_path: Path, strategy: str
+) -> None:
+    clip = {"type": "OptimizerHook", "grad_clip": {"max_norm": 0.1}}
+    options = {"hooks": [clip], "max_epochs": 1, "exact": True}
+    job = optim_jobs.train_with_two_optimizers
+    (alone,) = run_job(1, job, tmp_path / "one", **options)
+    both = run_job(2, job, tmp_path / strategy, strategy=strategy, **options)
+    (unclipped,) = run_job(1, job, tmp_path / "free", max_epochs=1, exact=True)
+    assert not close(alone["weights"], unclipped["weights"], 1e-3)
+    assert close(both[0]["weights"], alone["weights"])
 
 
 def test_frozen_parameters_are_trained_later_on_all_ranks(tmp_path: Path) -> None:
@@ -83,3 +97,28 @@ def test_every_token_counts_equally_over_accumulation_and_ranks(
     optimizer.step()
     assert close(first, model.state_dict(), 1e-12)
     assert close(first, second, 0.0)
+
+
+NO_LIMIT = {"limit": 10**6}
+
+
+@pytest.mark.parametrize("accumulate", [1, 3])
+@pytest.mark.parametrize("limit", [{"limit": 7}, {"backward_limit": 7}])
+def test_all_ranks_repeat_an_iteration_in_which_one_runs_out_of_memory(
+    tmp_path: Path, limit: dict[str, int], accumulate: int
+) -> None:
+    job = optim_jobs.train_with_little_memory
+    undisturbed = run_job(2, job, tmp_path / "plain", limits=None, accumulate=accumulate)
+    limits = [NO_LIMIT, limit]
+    both = run_job(2, job, tmp_path / "limited", limits=limits, accumulate=accumulate)
+    assert [each["size"] for each in both] == [6, 6]  # 24, 12, 6
+    assert both[0]["steps"] == undisturbed[0]["steps"]
+    assert close(both[0]["weights"], undisturbed[0]["weights"], 1e-12)
+    assert close(both[0]["weights"], both[1]["weights"], 0.0)
+
+
+def test_a_sharded_model_cannot_repeat_iterations(tmp_path: Path) -> None:
+    options = {"limits": [NO_LIMIT] * 2, "strategy": "fsdp"}
+    job = Job(2, optim_jobs.train_with_little_memory, tmp_path, **options).wait()
+    assert len(job.errors()) == 2
+    assert all("ConfigError" in error for error in job.errors())

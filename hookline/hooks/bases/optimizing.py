@@ -57,29 +57,16 @@ class OptimizingHook(BaseHook):
             self._report(runner, "outside the graph of the loss", names)
         is_weighted = isinstance(weight, torch.Tensor) or weight != 1.0
         try:
-            self._backward(loss * weight if is_weighted else loss)
-            return
+            self.scale_loss(loss * weight if is_weighted else loss).backward()  # type: ignore[no-untyped-call]
         except torch.OutOfMemoryError:
-            if not self._can_retry(runner):
-                raise
+            raise
         except Exception as error:
             _explain(error, loss, runner.model)
             raise
-        self._optimizer.zero_grad(set_to_none=True)
-        del loss  # with the graph of the failed attempt
-        runner.outputs = {}
-        runner.outputs = runner.get_service("micro_batches").run_again(runner.batch)
-        for call in runner.sites.after_forward:
-            call(runner)
-        loss = runner.outputs["loss"]
-        self._backward(loss * weight if is_weighted else loss)
 
-    def _can_retry(self, runner: BaseRunner) -> bool:
-        """Return whether a backward pass that ran out of memory can be repeated in parts."""
-        return runner.world.size == 1 and runner.get_service("micro_batches") is not None
-
-    def _backward(self, loss: torch.Tensor) -> None:
-        loss.backward()  # type: ignore[no-untyped-call]
+    def scale_loss(self, loss: torch.Tensor) -> torch.Tensor:
+        """Return the loss as the backward pass takes it: scaled, if the hook scales losses."""
+        return loss
 
     def _collect_parameters(self, runner: BaseRunner) -> None:
         """List the parameters of all groups again if a hook has added a group.

@@ -150,6 +150,16 @@ def other_optimizer() -> torch.optim.Optimizer:
 
 HALVING = {"type": "StepLR", "step_size": 1, "gamma": 0.5}
 
+
+def samples_at_a_time(config: Config, folder: Path) -> int:
+    """Return the largest number of samples that a forward pass of the last epoch gets."""
+    sizes: list[int] = []
+    model = small_model()
+    model.register_forward_pre_hook(lambda module, inputs: sizes.append(len(inputs[0])))
+    train(folder, config, model=model)
+    return max(sizes[-4:])
+
+
 ROWS: dict[str, list[Row]] = {
     "OptimizerHook": STEP,
     "GradientCumulativeOptimizerHook": [*STEP, *CUMULATIVE],
@@ -163,6 +173,7 @@ ROWS: dict[str, list[Row]] = {
         *rows(evaluation_precision, evaluate=(True, False)),
     ],
     "SAMHook": [*STEP, *rows(final_weights, rho=(0.05, 0.5))],
+    "MicroBatchHook": rows(samples_at_a_time, activation_limit_mb=(None, 0.0005)),
     "ActivationCheckpointHook": rows(recomputed_modules, modules=("Linear", "ReLU")),
     "FreezeHook": [
         *rows(final_weights, params=("0", "2")),
