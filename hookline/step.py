@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from hookline.batches import TARGET_KEYS, first_of, unpack
+from hookline.batches import COUNTS, TARGET_KEYS, first_of, unpack
 from hookline.diagnosis import describe_contents, describe_kind, describe_shapes
 from hookline.errors import HooklineError, add_note
 from hookline.signature import parameters
@@ -111,7 +111,12 @@ def _self_scoring_step(
                 "{'loss': …}"
             )
         targets = first_of(batch, TARGET_KEYS) if isinstance(batch, Mapping) else None
-        return {"loss": loss, "predictions": _predictions(result), "targets": targets}
+        outputs = {"loss": loss, "predictions": _predictions(result), "targets": targets}
+        for key in COUNTS:
+            count = _part(result, key)
+            if count is not None:
+                outputs[key] = count
+        return outputs
 
     return step
 

@@ -91,6 +91,11 @@ def test_a_model_may_compute_its_loss(answer: object, predictions: object) -> No
     assert step(batch) == {"loss": 1.0, "predictions": predictions, "targets": TARGETS}
 
 
+def test_a_model_that_computes_its_loss_may_state_its_number_of_terms() -> None:
+    step = make_step(Scoring(lambda x, labels: {"loss": 1.0, "num_tokens": 5}), "train_step")
+    assert step({"x": INPUTS, "labels": TARGETS})["num_tokens"] == 5
+
+
 @pytest.mark.parametrize("batch", [(INPUTS, TARGETS), INPUTS])
 def test_a_model_without_a_loss_function_is_called_with_the_whole_batch(batch: object) -> None:
     seen = []
