@@ -13,6 +13,7 @@ from torch.utils.data import Dataset, IterableDataset
 
 from hookline.errors import ConfigError, HooklineError, Suggestion
 
+MAX_LISTED = 5  # names in a warning
 # Iterators that cannot begin again. An object of another class may begin again on its own.
 READ_ONCE = (GeneratorType, map, zip, filter, enumerate)
 
@@ -203,7 +204,7 @@ def check_evaluable(model: nn.Module) -> None:
 def warn_about_optimizers(
     optimizer: Any, model: nn.Module, loss_fn: Any, logger: logging.Logger
 ) -> None:
-    """Warn about optimizers without a parameter of the model or the loss function."""
+    """Warn about optimizers without a parameter of the model, and parameters without one."""
     modules = [part for part in (model, loss_fn) if isinstance(part, nn.Module)]
     known = {id(parameter) for module in modules for parameter in module.parameters()}
     optimizers: Mapping[str, Optimizer] = {}
@@ -211,14 +212,32 @@ def warn_about_optimizers(
         optimizers = optimizer
     elif optimizer is not None:
         optimizers = {"": optimizer}
+    optimized: set[int] = set()
     for name, each in optimizers.items():
         held = [id(parameter) for group in each.param_groups for parameter in group["params"]]
+        optimized.update(held)
         if not known.intersection(held):
             logger.warning(
                 "the optimizer%s has no parameter of the model (%s) and will not change it: was it "
                 "made for another model?",
                 f" {name!r}" if name else "", type(model).__name__,
             )  # fmt: skip
+    if len(optimizers) > 1:  # A single one often has only a part of the model.
+        _warn_about_left_out(model, optimized, logger)
+
+
+def _warn_about_left_out(model: nn.Module, optimized: set[int], logger: logging.Logger) -> None:
+    names = [
+        name
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad and id(parameter) not in optimized
+    ]
+    if names:
+        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        logger.warning(
+            "no optimizer has these trainable parameters, which keep their values: %s%s",
+            ", ".join(names[:MAX_LISTED]), more,
+        )  # fmt: skip
 
 
 def warn_about_unmeasured(metrics: Iterable[str], loaders: Iterable[Any], logger: Any) -> None:

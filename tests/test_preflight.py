@@ -250,6 +250,13 @@ class Steppers(Generates):
         return {"loss": self.net(batch[0]).sum()}
 
 
+def test_parameters_that_none_of_several_optimizers_has_are_listed(tmp_path, caplog):
+    model = nn.Sequential(*(nn.Linear(6, 6) for _ in range(3)))
+    optimizers = {"first": sgd(model[0]), "second": sgd(model[1])}
+    make_runner(tmp_path, model=model, optimizer=optimizers, max_epochs=1).train()
+    assert len(logged(caplog, "2.weight", "2.bias")) == 1
+
+
 def test_an_optimizer_of_another_model_is_reported(tmp_path, caplog):
     make_runner(tmp_path, optimizer=sgd(small_model()), max_epochs=1).train()
     assert len(logged(caplog, "optimizer", "Sequential")) == 1
