@@ -16,7 +16,7 @@ from hookline.dist import World
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import ConfigError, require_at_least
 from hookline.rng import restore_rng, rng_state
-from hookline.step import make_step
+from hookline.step import build_step
 
 
 @HOOKS.register()
@@ -73,7 +73,7 @@ class PreciseBNHook(BaseHook):
         batches = loader.whole_epoch() if hasattr(loader, "whole_epoch") else loader
         before = rng_state()
         try:
-            step = make_step(runner.model, "val_step", runner.loss_fn, runner.optimizer)
+            step = build_step(runner, "val_step")
             some = islice(move_each(batches, runner.device), self.num_iter)
             count = precise_bn(runner.model, step, some, runner.world)
         finally:

@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from hookline import make_loader
-from hookline.hooks import PreciseBNHook, build_hook
+from hookline.hooks import AmpOptimizerHook, PreciseBNHook, build_hook
 from hookline.hooks.precise_bn_hook import precise_bn
 from tests.helpers import Tracer, batches, make_runner
 from tests.problems import logged, raises_problem
@@ -82,6 +82,15 @@ def test_training_is_not_disturbed(tmp_path, workers):
     assert precise[1].num_batches_tracked == plain[1].num_batches_tracked == 12
     assert precise[1].momentum == 0.1
     assert tracer.log.count("after_train_iter") == 12
+
+
+def test_the_statistics_are_of_the_precision_of_evaluations(tmp_path):
+    types = set()
+    model = normed()
+    model[0].register_forward_hook(lambda module, inputs, output: types.add(output.dtype))
+    hook = PreciseBNHook(num_iter=2, dataloader=batches(2))
+    make_runner(tmp_path, hook, AmpOptimizerHook(), model=model, max_epochs=1).train()
+    assert types == {torch.bfloat16}
 
 
 def test_a_model_without_batch_norm_disables_it_with_a_message(tmp_path, caplog):
