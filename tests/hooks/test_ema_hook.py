@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 import torch
 from torch import nn
@@ -10,7 +12,10 @@ from torch.optim.swa_utils import AveragedModel, get_swa_multi_avg_fn
 from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.hooks import EMAHook, build_hook
+from tests.dist.processes import Job
 from tests.helpers import batches, make_runner, small_model
+from tests.optim import loops
+from tests.optim.schedule_free import ScheduleFreeSGD
 from tests.problems import raises_problem
 
 
@@ -326,3 +331,100 @@ def test_with_the_default_hooks_the_average_is_best_and_saved_without_being_swap
     runner.train()
     last = torch.load(tmp_path / "last.pth", weights_only=True)
     assert torch.equal(last["state_dict"]["0.weight"], model[0].weight)
+
+
+VAL = batches(2, seed=1)
+
+
+def loss_with(model, weights):
+    """Return the validation loss of the model with other weights."""
+    kept = [each.detach().clone() for each in model.parameters()]
+    with torch.no_grad():
+        for parameter, value in zip(model.parameters(), weights, strict=True):
+            parameter.copy_(value)
+        losses = [nn.functional.cross_entropy(model(x), y).item() for x, y in VAL]
+        for parameter, value in zip(model.parameters(), kept, strict=True):
+            parameter.copy_(value)
+    return sum(losses) / len(losses)
+
+
+def muon_and_adam(model):
+    return {
+        "matrices": torch.optim.Muon([model[0].weight, model[2].weight], lr=0.02),
+        "rest": torch.optim.AdamW([model[0].bias, model[2].bias], lr=0.01),
+    }
+
+
+def schedule_free_and_adam(model):
+    return {
+        "free": ScheduleFreeSGD([model[0].weight, model[2].weight], beta=0.7),
+        "rest": torch.optim.AdamW([model[0].bias, model[2].bias], lr=0.01),
+    }
+
+
+class ValidationLosses(BaseHook):
+    """Keeps the loss of every validation."""
+
+    def __init__(self) -> None:
+        self.seen: list[float] = []
+
+    def after_val(self, metrics):
+        self.seen.append(metrics["val_loss"])
+
+
+@pytest.mark.parametrize("make_optimizers", [muon_and_adam, schedule_free_and_adam])
+def test_the_average_of_several_optimizers_is_evaluated(tmp_path, make_optimizers):
+    model = small_model()
+    ours, seen = EMAHook(momentum=0.8, warm_up=0), ValidationLosses()
+    parts = {"model": model, "optimizer": make_optimizers(model), "val_loader": VAL}
+    loss_fn = nn.CrossEntropyLoss()
+    drop = ["ReportHook", "LoggerHook", "CheckpointHook"]
+    Runner(
+        **parts,
+        train_loader=batches(),
+        loss_fn=loss_fn,
+        hooks=[ours, seen],
+        max_epochs=2,
+        work_dir=tmp_path,
+        sanity_val_batches=0,
+        drop_hooks=drop,
+    ).train()
+    by_hand = small_model()
+    optimizers = list(make_optimizers(by_hand).values())
+    modes = [each for each in optimizers if isinstance(each, ScheduleFreeSGD)]
+    average = [each.detach().clone() for each in by_hand.parameters()]
+    losses = []
+    for _ in range(2):
+        for x, y in batches():
+            for optimizer in modes:
+                optimizer.train()
+            loss_fn(by_hand(x), y).backward()
+            for optimizer in optimizers:
+                optimizer.step()
+                optimizer.zero_grad()
+            for optimizer in modes:
+                optimizer.eval()
+            for mean, weight in zip(average, by_hand.parameters(), strict=True):
+                mean.lerp_(weight.detach(), 1 - 0.8)
+        losses.append(loss_with(by_hand, average))
+    assert seen.seen == pytest.approx(losses, rel=1e-5)
+    for mean, other in zip(ours.average.average, average, strict=True):
+        torch.testing.assert_close(mean, other, rtol=1e-5, atol=1e-6)
+    for one, other in zip(model.parameters(), by_hand.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_average_of_several_optimizers_continues_after_a_kill(tmp_path):
+    job = Job(1, loops.train_averaged_until_killed, tmp_path / "killed").wait()
+    assert job.processes[0].exitcode == -signal.SIGKILL, job.errors()
+    straight, expected = loops.make_averaged_run(tmp_path / "straight")
+    straight.train()
+    resumed, hook = loops.make_averaged_run(tmp_path / "killed", resume="auto")
+    resumed.train()
+    assert resumed.metrics["val_loss"] == straight.metrics["val_loss"]
+    assert hook.updates == expected.updates
+    for one, other in zip(hook.average.average, expected.average.average, strict=True):
+        assert torch.equal(one, other)
+    for one, other in zip(resumed.model.parameters(), straight.model.parameters(), strict=True):
+        assert torch.equal(one, other)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.hooks import (
     CheckpointHook,
+    EMAHook,
     EvalHook,
     OptimizerHook,
     SAMHook,
@@ -36,6 +37,7 @@ DATA = batches(LENGTH)
 GAN_DATA = batches(LENGTH, features=8)
 VAL = batches(2, seed=1)
 RHO = 0.1
+MOMENTUM_OF_AVERAGE = 0.8
 Losses = list[float]
 
 
@@ -65,7 +67,13 @@ class Recorder(BaseHook):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def make_run(name: str, folder: Path, kill_at: int | None = None, **options: Any) -> Any:
+def make_run(
+    name: str,
+    folder: Path,
+    kill_at: int | None = None,
+    more_hooks: Sequence[BaseHook] = (),
+    **options: Any,
+) -> Any:
     """Return a runner of a loop and the recorder of its losses."""
     recorder = Recorder(kill_at)
     parts = LOOPS[name].parts()
@@ -74,6 +82,7 @@ def make_run(name: str, folder: Path, kill_at: int | None = None, **options: Any
         EvalHook(),
         recorder,
         *parts.pop("hooks", []),
+        *more_hooks,
     ]
     given = {"train_loader": DATA, "val_loader": VAL, "loss_fn": nn.CrossEntropyLoss(), **parts}
     drop = ["ReportHook", "LoggerHook"]
@@ -86,15 +95,27 @@ def train_until_killed(folder: Path, name: str) -> None:
     make_run(name, folder, KILL_AT)[0].train()
 
 
-def train_all(folder: Path) -> dict[str, Any]:
+def train_all(folder: Path, **options: Any) -> dict[str, Any]:
     """Train with every loop, one after the other; ranks share the batches, so as to agree."""
     results = {}
     for index, name in enumerate(LOOPS):
-        runner, recorder = make_run(name, folder / str(index))
+        runner, recorder = make_run(name, folder / str(index), **options)
         runner.train()
         weights = [each.detach().clone() for each in runner.model.parameters()]
-        results[name] = {"losses": list(recorder.losses.values()), "weights": weights}
+        results[name] = {"losses": recorder.losses, "weights": weights}
     return results
+
+
+def make_averaged_run(folder: Path, kill_at: int | None = None, **options: Any) -> Any:
+    """Return a runner of two optimizers with an average of the weights, and the EMAHook."""
+    hook = EMAHook(momentum=MOMENTUM_OF_AVERAGE, warm_up=0)
+    runner, _ = make_run("Muon and AdamW", folder, kill_at, [hook], **options)
+    return runner, hook
+
+
+def train_averaged_until_killed(folder: Path) -> None:
+    """Train with an average in a process that is killed in the last epoch."""
+    make_averaged_run(folder, KILL_AT)[0].train()
 
 
 def cross_entropy(model: nn.Module, batch: Any) -> torch.Tensor:

@@ -38,7 +38,7 @@ def test_two_processes_with_the_same_batches_are_bit_equal_to_the_loop_by_hand(
     for results in run_job(2, train_all, tmp_path):
         for name, result in results.items():
             model, losses = LOOPS[name].by_hand()
-            assert result["losses"] == losses, name
+            assert list(result["losses"].values()) == losses, name
             for one, other in zip(result["weights"], model.parameters(), strict=True):
                 assert torch.equal(one, other), name
 
@@ -60,3 +60,20 @@ def test_each_loop_continues_bit_equal_after_it_was_killed(tmp_path: Path) -> No
         assert list(recorder.losses.values()) == losses[first:], name
         for one, other in zip(runner.model.parameters(), model.parameters(), strict=True):
             assert torch.equal(one, other), name
+
+
+@pytest.mark.slow
+def test_two_processes_continue_each_loop_bit_equal_after_they_were_killed(tmp_path: Path) -> None:
+    for index, name in enumerate(LOOPS):
+        job = Job(2, train_until_killed, tmp_path / str(index), name=name).wait()
+        exit_codes = [process.exitcode for process in job.processes]
+        assert -signal.SIGKILL in exit_codes, (name, job.errors())
+        assert 0 not in exit_codes, name
+    for results in run_job(2, train_all, tmp_path, resume="auto"):
+        for name, result in results.items():
+            model, losses = LOOPS[name].by_hand()
+            first = min(result["losses"])
+            assert SAVE_AT <= first <= KILL_AT, name
+            assert list(result["losses"].values()) == losses[first:], name
+            for one, other in zip(result["weights"], model.parameters(), strict=True):
+                assert torch.equal(one, other), name
