@@ -36,7 +36,7 @@ def hook_configs(
                 hooks.append((("hooks", index), as_component(hook)))
     for section in POLICIES:
         if config.get(section) is not None and is_sound((section,)):
-            hooks.append(((section,), policy_hook(section, config[section])))
+            hooks += policy_hooks(section, config[section])
     if config.get("scheduler") is None or not is_sound(("scheduler",)):
         return hooks
     if not any(_steps_schedulers(hook) for _, hook in hooks):
@@ -52,6 +52,23 @@ def _overlap(path: KeyPath, bad: KeyPath) -> bool:
 
 def _steps_schedulers(hook: Mapping[str, Any]) -> bool:
     return bool(getattr(HOOKS.get(hook["type"]), "steps_schedulers", False))
+
+
+def policy_hooks(section: str, value: Mapping[str, Any]) -> list[tuple[KeyPath, dict[str, Any]]]:
+    """Return the path and the config of the hook of a section, or of each parameter group in it."""
+    if not _is_per_group(value):
+        return [((section,), policy_hook(section, value))]
+    return [
+        ((section, name), {**policy_hook(section, part), "groups": [str(name)]})
+        for name, part in value.items()
+    ]
+
+
+def _is_per_group(value: Mapping[str, Any]) -> bool:
+    """Return whether a section has a policy for each group: `{head: {policy: step, …}, …}`."""
+    if not value or "policy" in value or "type" in value:
+        return False
+    return all(isinstance(part, Mapping) for part in value.values())
 
 
 def policy_hook(section: str, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,10 +110,23 @@ def _missing_policy(value: Mapping[str, Any], known: Collection[str]) -> list[Pr
 
 def check_policy(section: str, value: Mapping[str, Any]) -> list[Problem]:
     """Return the problems of `lr_config` or `momentum_config`."""
+    if not _is_per_group(value):
+        return _check_policy(section, value, (section,))
+    problems: list[Problem] = []
+    for name, part in value.items():
+        path: KeyPath = (section, name)
+        if "groups" in part:
+            message = "a policy of one group has no 'groups'"
+            problems.append(Problem(message, (*path, "groups"), parameter="groups"))
+        problems += _check_policy(section, part, path)
+    return problems
+
+
+def _check_policy(section: str, value: Mapping[str, Any], path: KeyPath) -> list[Problem]:
     try:
-        return check_component(HOOKS, policy_hook(section, value), (section,))
+        return check_component(HOOKS, policy_hook(section, value), path)
     except ConfigError as error:
-        return [problem.below(section) for problem in error.problems]
+        return [problem.below(*path) for problem in error.problems]
 
 
 def check_scheduler(value: Any, path: KeyPath = ("scheduler",)) -> list[Problem]:

@@ -25,6 +25,7 @@ class LrUpdaterHook(ScheduleHook):
         warmup_iters: Number of iterations of the warm-up.
         warmup_ratio: Factor of the value at the start of the warm-up.
         warmup_by_epoch: Count `warmup_iters` in epochs.
+        groups: Names of optimizers or parameter groups. None schedules all.
     """
 
     priority = Priority.VERY_HIGH
@@ -262,7 +263,9 @@ class OneCycleLrUpdaterHook(policies.OneCycleLr, LrUpdaterHook):
     by_epoch: bool = field(default=False, kw_only=True)
 
     def initial_values(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[float]:
-        rates: list[float] = []
+        initial = {}
         for name, optimizer in optimizers.items():
-            rates += values_per_group(self, "max_lr", name, optimizer)
-        return [rate / self.div_factor for rate in rates]
+            rates = values_per_group(self, "max_lr", name, optimizer)
+            for group, rate in zip(optimizer.param_groups, rates, strict=True):
+                initial[id(group)] = rate / self.div_factor
+        return [initial[id(group)] for group in self.select_groups(optimizers)]

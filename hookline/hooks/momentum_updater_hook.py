@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import torch
 
 from hookline.engine import HOOKS, BaseRunner, Priority
-from hookline.errors import ConfigError
+from hookline.errors import ConfigError, Suggestion
 from hookline.hooks.bases.scheduled import ScheduleHook
 from hookline.optim import policies
-from hookline.optim.groups import Group, momentum_of, param_groups, set_momentum
+from hookline.optim.groups import Group, by_name, momentum_of, set_momentum
 
 
 @dataclass(kw_only=True)
@@ -26,6 +26,7 @@ class MomentumUpdaterHook(ScheduleHook):
         warmup_iters: Number of iterations of the warm-up.
         warmup_ratio: Divisor of the value at the start of the warm-up.
         warmup_by_epoch: Count `warmup_iters` in epochs.
+        groups: Names of optimizers or parameter groups. None schedules all.
     """
 
     warmup_ratio: float = 0.9  # A momentum must not grow far beyond 1.
@@ -35,10 +36,14 @@ class MomentumUpdaterHook(ScheduleHook):
     initial_key = "initial_momentum"
 
     def before_run(self, runner: BaseRunner) -> None:
-        for group in param_groups(runner.optimizer):
+        for group in self.select_groups(by_name(runner.optimizer)):
             if momentum_of(group) is None:
-                message = "an optimizer of this run has neither 'momentum' nor 'betas'"
-                raise ConfigError(message, component=self.name)
+                name = f" {group['name']!r}" if "name" in group else ""
+                message = f"the parameter group{name} has neither 'momentum' nor 'betas'"
+                advice = Suggestion(advice="choose other groups with 'groups'")
+                raise ConfigError(
+                    message, component=self.name, parameter="groups", suggestion=advice
+                )
         super().before_run(runner)
 
     def current_value(self, group: Group) -> float:
@@ -154,4 +159,4 @@ class OneCycleMomentumUpdaterHook(policies.OneCycleMomentum, MomentumUpdaterHook
     by_epoch: bool = field(default=False, kw_only=True)
 
     def initial_values(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[float]:
-        return [self.max_momentum] * len(param_groups(optimizers))
+        return [self.max_momentum] * len(self.select_groups(optimizers))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,12 +15,13 @@ from hookline.optim.groups import Group
 from hookline.optim.value_policies import (
     POLICIES,
     check_value,
-    choose_groups,
     find_attribute,
     read_value,
     write_value,
 )
 
+# Values that other hooks schedule, too, with the names that they use.
+NAMES = {"lr": "learning rate", "betas[0]": "momentum"}
 OWNERS = ("loss_fn.", "model.")  # beginnings of values that are attributes
 
 
@@ -34,9 +35,9 @@ class ValueUpdaterHook(ScheduleHook):
     Args:
         value: Value of a parameter group, such as `lr`, `weight_decay` or `betas[1]`, or a number
             of the loss function or model, such as `loss_fn.alpha`.
-        policy: Policy by name, `{type: cosine, to: 0.1}`: `fixed`, `step`, `exp`, `inv`, `cosine`,
-            `linear`, `flat_cosine`, `wsd`, `cosine_restart` or `cyclic`. `to_ratio` is a target as
-            a fraction of the initial value.
+        policy: Policy by name, `{type: cosine, to: 0.1}`: `fixed`, `step`, `exp`, `poly`, `inv`,
+            `cosine`, `linear`, `flat_cosine`, `wsd`, `cosine_restart`, `cyclic` or `one_cycle`.
+            `to_ratio` is a target as a fraction of the initial value.
         groups: Names of optimizers or parameter groups. None schedules all.
         by_epoch: Count progress in epochs. Otherwise count iterations.
         warmup: Shape of the warm-up. None has no warm-up.
@@ -53,7 +54,6 @@ class ValueUpdaterHook(ScheduleHook):
 
     value: str
     policy: dict[str, Any] | str
-    groups: list[str] | None = None
 
     priority = Priority.VERY_HIGH
 
@@ -62,9 +62,9 @@ class ValueUpdaterHook(ScheduleHook):
         try:
             self._policy = POLICIES.build(self.policy)
         except ConfigError as error:
-            raise ConfigError([each.below("policy") for each in error.problems]) from error
+            raise self._located(error) from error
         self.needs_end = self._policy.needs_end  # type: ignore[misc]
-        self.hyperparameter = "learning rate" if self.value == "lr" else self.value  # type: ignore[misc]
+        self.hyperparameter = NAMES.get(self.value, self.value)  # type: ignore[misc]
         self.initial_key = f"initial_{self.value}"  # type: ignore[misc]
         self.is_attribute = self.value.startswith(OWNERS)
         self._initial: float | None = None  # of an attribute
@@ -90,7 +90,7 @@ class ValueUpdaterHook(ScheduleHook):
     def select_groups(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Group]:
         if self.is_attribute:
             return []
-        return choose_groups(optimizers, self.groups, self.name)
+        return super().select_groups(optimizers)
 
     def update(self, runner: BaseRunner) -> None:
         super().update(runner)
@@ -104,7 +104,10 @@ class ValueUpdaterHook(ScheduleHook):
         return self._policy.compute(initial, progress, end)
 
     def fit(self, end: int) -> int:
-        return self._policy.fit(end)
+        try:
+            return self._policy.fit(end)
+        except ConfigError as error:
+            raise self._located(error) from error
 
     def current_value(self, group: Group) -> float:
         value = read_value(group, self.value)
@@ -113,3 +116,10 @@ class ValueUpdaterHook(ScheduleHook):
 
     def apply(self, group: Group, value: float) -> None:
         write_value(group, self.value, value)
+
+    def _located(self, error: ConfigError) -> ConfigError:
+        """Return an error of the policy as one of this hook."""
+        owner = self.name or type(self).__name__
+        return ConfigError(
+            [replace(each.below("policy"), component=owner) for each in error.problems]
+        )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 
-from hookline.errors import parameter_error
+from hookline.errors import ConfigError, parameter_error, suggest
 
 Optimizers = torch.optim.Optimizer | Mapping[str, torch.optim.Optimizer]
 Group = dict[str, Any]
@@ -29,6 +29,41 @@ def param_groups(optimizers: Optimizers | None) -> list[Group]:
     for optimizer in by_name(optimizers).values():
         groups += optimizer.param_groups
     return groups
+
+
+def choose_groups(
+    optimizers: Mapping[str, torch.optim.Optimizer], names: Iterable[str] | None, owner: str
+) -> list[Group]:
+    """Return the groups with these names: of an optimizer, of a group, or `optimizer/group`.
+
+    Args:
+        optimizers: The optimizers by name.
+        names: The names; None chooses all groups.
+        owner: The hook that chooses, for errors.
+
+    Raises:
+        ConfigError: If no group has one of the names, or there is no name.
+    """
+    labeled: list[tuple[set[str], Group]] = []
+    for name, optimizer in optimizers.items():
+        for index, group in enumerate(optimizer.param_groups):
+            label = str(group.get("name", index))
+            labeled.append(({name, label, f"{name}/{label}"}, group))
+    if names is None:
+        return [group for _, group in labeled]
+    wanted = set(names)
+    about: dict[str, Any] = {"component": owner, "parameter": "groups"}
+    if not wanted:
+        raise ConfigError("needs at least one name, or none at all", value=[], **about)
+    known = set().union(*(labels for labels, _ in labeled)) - {""}
+    for name in sorted(wanted - known):
+        raise ConfigError(
+            f"there is no optimizer or parameter group {name!r}",
+            value=name,
+            suggestion=suggest(name, known),
+            **about,
+        )
+    return [group for labels, group in labeled if labels & wanted]
 
 
 def learning_rates(optimizers: Optimizers | None, main: int = 0) -> dict[str, float]:

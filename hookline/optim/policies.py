@@ -119,19 +119,6 @@ class Inv(Policy):
 
 
 @dataclass
-class PolyLr(Policy):
-    """Decay to `min_lr` with the remaining fraction of the run, raised to `power`."""
-
-    power: float = 1.0
-    min_lr: float = 0.0
-
-    needs_end = True
-
-    def compute(self, initial: float, progress: int, end: int) -> float:
-        return schedules.poly(initial, progress, end, self.power, self.min_lr)
-
-
-@dataclass
 class Annealing(Policy):
     """The base of policies that move from the initial value to a target."""
 
@@ -140,6 +127,26 @@ class Annealing(Policy):
     def target(self, initial: float) -> float:
         """Return the value at the end of the run."""
         raise NotImplementedError(f"{type(self).__name__} does not implement 'target'")
+
+
+@dataclass
+class Poly(Annealing):
+    """Decay to the target with the remaining fraction of the run, raised to `power`."""
+
+    power: float = 1.0
+
+    def compute(self, initial: float, progress: int, end: int) -> float:
+        return schedules.poly(initial, progress, end, self.power, self.target(initial))
+
+
+@dataclass
+class PolyLr(Poly):
+    """Decay of the learning rate to `min_lr`."""
+
+    min_lr: float = 0.0
+
+    def target(self, initial: float) -> float:
+        return self.min_lr
 
 
 @dataclass
@@ -321,21 +328,18 @@ class Cyclic(Policy):
 
 
 @dataclass
-class OneCycleLr(Policy):
-    """One cycle: up to `max_lr`, then down again.
+class OneCycle(Policy):
+    """One cycle: up from the initial value to its `div_factor`-fold, then down again.
 
     Args:
-        max_lr: The highest rate: one number, a list with one for each parameter group, or a mapping
-            of either by the optimizers' names.
         total_steps: The length of the cycle in epochs (or iterations); None for that of the run.
-        pct_start: The fraction of the cycle in which the rate rises.
+        pct_start: The fraction of the cycle in which the value rises.
         anneal_strategy: The shape of each phase: `cos` or `linear`.
-        div_factor: The cycle starts at `max_lr / div_factor`.
-        final_div_factor: The cycle ends at the rate it started with, divided by this.
-        three_phase: Whether the rate falls to its start first and then to its end.
+        div_factor: The highest value divided by the first.
+        final_div_factor: The first value divided by the last.
+        three_phase: Whether the value falls to its start first and then to its end.
     """
 
-    max_lr: float | list[float] | dict[str, Any]
     total_steps: int | None = None
     pct_start: float = 0.3
     anneal_strategy: AnnealStrategy = "cos"
@@ -366,6 +370,23 @@ class OneCycleLr(Policy):
             self.anneal_strategy,
             self.three_phase,
         )
+
+
+@dataclass
+class HighestLr(Policy):
+    """The highest learning rate of a cycle.
+
+    Args:
+        max_lr: One number, a list with one for each parameter group, or a mapping of either by the
+            optimizers' names.
+    """
+
+    max_lr: float | list[float] | dict[str, Any]
+
+
+@dataclass
+class OneCycleLr(OneCycle, HighestLr):
+    """One cycle of the learning rate, which starts at `max_lr / div_factor`."""
 
 
 @dataclass

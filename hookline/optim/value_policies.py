@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,42 +33,71 @@ class ToValue(policies.Annealing):
         return policies.resolve_target(initial, self.to, self.to_ratio)
 
 
-@POLICIES.register("cosine")
 @dataclass
 class CosineToValue(ToValue, policies.Cosine):
     """Half a cosine wave to a value."""
 
 
-@POLICIES.register("linear")
 @dataclass
 class LinearToValue(ToValue, policies.Linear):
     """A straight line to a value."""
 
 
-@POLICIES.register("flat_cosine")
+@dataclass
+class PolyToValue(ToValue, policies.Poly):
+    """Decay to a value with the remaining fraction of the run, raised to `power`."""
+
+
 @dataclass
 class FlatCosineToValue(ToValue, policies.FlatCosine):
     """The initial value for the first part of the run, then half a cosine wave to a value."""
 
 
-@POLICIES.register("wsd")
 @dataclass
 class StableDecayToValue(ToValue, policies.StableDecay):
     """The initial value until the last part of the run, in which it moves to a value."""
 
 
-@POLICIES.register("cosine_restart")
 @dataclass
 class CosineRestartToValue(ToValue, policies.CosineRestart):
     """One cosine wave to a value in each period."""
 
 
+@dataclass
+class OneCycleToValue(ToValue, policies.OneCycle):
+    """One cycle from `1 / div_factor` of a value up to it, then down again."""
+
+    def compute(self, initial: float, progress: int, end: int) -> float:
+        return super().compute(self.target(initial) / self.div_factor, progress, end)
+
+
+@dataclass
+class StepWithMinimum(policies.Step):
+    """Multiplication by `gamma` at regular or given steps, down to `min`."""
+
+    min: float | None = None
+
+    def minimum(self) -> float | None:
+        return self.min
+
+
+# By the names of the learning rate policies, with shorter names for some.
 for _name, _policy in {
     "fixed": policies.Fixed,
-    "step": policies.Step,
+    "step": StepWithMinimum,
     "exp": policies.Exp,
+    "poly": PolyToValue,
     "inv": policies.Inv,
+    "cosine_annealing": CosineToValue,
+    "cosine": CosineToValue,
+    "linear_annealing": LinearToValue,
+    "linear": LinearToValue,
+    "flat_cosine_annealing": FlatCosineToValue,
+    "flat_cosine": FlatCosineToValue,
+    "wsd": StableDecayToValue,
+    "cosine_restart": CosineRestartToValue,
     "cyclic": policies.Cyclic,
+    "one_cycle": OneCycleToValue,
 }.items():
     POLICIES.register(_name)(_policy)
 
@@ -110,34 +139,6 @@ def numeric_values(group: Group) -> list[str]:
         elif read_value(group, key) is not None:
             found.append(key)
     return found
-
-
-def choose_groups(
-    optimizers: Mapping[str, torch.optim.Optimizer], names: Iterable[str] | None, owner: str
-) -> list[Group]:
-    """Return the groups with these names: of an optimizer, of a group, or `optimizer/group`.
-
-    Raises:
-        ConfigError: If no group has one of the names.
-    """
-    labeled: list[tuple[set[str], Group]] = []
-    for name, optimizer in optimizers.items():
-        for index, group in enumerate(optimizer.param_groups):
-            label = str(group.get("name", index))
-            labeled.append(({name, label, f"{name}/{label}"}, group))
-    if names is None:
-        return [group for _, group in labeled]
-    wanted = set(names)
-    known = set().union(*(labels for labels, _ in labeled)) - {""}
-    for name in wanted - known:
-        raise ConfigError(
-            f"there is no optimizer or parameter group {name!r}",
-            component=owner,
-            parameter="groups",
-            value=name,
-            suggestion=suggest(name, known),
-        )
-    return [group for labels, group in labeled if labels & wanted]
 
 
 def check_value(groups: Iterable[Group], path: str, owner: str) -> None:

@@ -118,3 +118,38 @@ def test_every_scheduled_value_is_drawn(tmp_path: Path) -> None:
     values = schedule_of(Runner.from_config(config, overrides))["weight_decay"][""]
     assert values[0] == 0.5
     assert values[-1] == 0.25
+
+
+def test_each_group_of_a_config_is_drawn_with_its_policy(tmp_path: Path) -> None:
+    schedule = """\
+optimizer:
+  first: {type: SGD, lr: 0.1, params: "*weight"}
+  rest: {type: AdamW, lr: 0.2}
+lr_config:
+  first: {policy: step, step: 1, gamma: 0.5}
+  rest: {policy: poly, min_lr: 0.1}
+"""
+    runner = Runner.from_config(write_config(tmp_path, schedule), ["training.epochs=2"])
+    rates = schedule_of(runner)["lr"]
+    assert (rates["first"][0], rates["first"][-1]) == (0.1, 0.05)
+    assert (rates["rest"][0], rates["rest"][-1]) == (0.2, pytest.approx(0.15))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"type": "poly", "to": 0.0},
+        {"type": "one_cycle", "to": 0.4},
+        {"type": "cyclic", "target_ratio": [3.0, 0.5]},
+        {"type": "flat_cosine", "to": 0.0, "start_percent": 0.2},
+    ],
+)
+def test_any_value_is_drawn_on_any_policy(policy: dict[str, object]) -> None:
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), weight_decay=0.3)
+    hook = {"type": "ValueUpdaterHook", "value": "weight_decay", "policy": policy}
+    hooks = [{**hook, "by_epoch": False}]
+    runner = Runner(model, train_loader=[1] * 5, optimizer=optimizer, max_epochs=2, hooks=hooks)
+    values = schedule_of(runner)["weight_decay"][""]
+    assert len(values) == 10
+    assert len(set(values)) > 3

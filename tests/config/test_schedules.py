@@ -13,6 +13,7 @@ from hookline.hooks import (
     CosineAnnealingLrUpdaterHook,
     OneCycleMomentumUpdaterHook,
     ParamSchedulerHook,
+    StepLrUpdaterHook,
 )
 
 MINIMAL = {
@@ -37,6 +38,41 @@ def test_a_policy_becomes_the_hook_of_its_name(policy):
         CosineAnnealingLrUpdaterHook(min_lr=0.01, warmup="linear", warmup_iters=3),
         OneCycleMomentumUpdaterHook(),
     ]
+
+
+def test_each_group_has_its_own_policy():
+    config = load_config({**MINIMAL, "lr_config": {
+        "head": {"policy": "cosine_annealing", "min_lr": 0.01},
+        "rest": {"policy": "step", "step": 3},
+    }})  # fmt: skip
+    assert build(config)["hooks"] == [
+        CosineAnnealingLrUpdaterHook(min_lr=0.01, groups=["head"]),
+        StepLrUpdaterHook(step=3, groups=["rest"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "path"),
+    [
+        ({"policy": "cosin_annealing"}, ("lr_config", "head", "policy")),
+        ({"policy": "step", "step": 3, "gama": 0.1}, ("lr_config", "head", "gama")),
+        ({"policy": "step", "step": 3, "groups": ["rest"]}, ("lr_config", "head", "groups")),
+    ],
+)
+def test_a_mistake_in_the_policy_of_a_group_is_located(part, path):
+    (problem,) = problems(lr_config={"head": part})
+    assert problem.path == path
+
+
+def test_a_policy_for_an_unknown_group_is_an_error_before_training(tmp_path):
+    config = {**MINIMAL, "work_dir": str(tmp_path / "run")}
+    config["lr_config"] = {"haed": {"policy": "step", "step": 3}}
+    config["optimizer"] = {**config["optimizer"], "groups": {"head": {"params": "*bias"}}}
+    runner = Runner.from_config(config)
+    with pytest.raises(ConfigError) as caught:
+        runner.train()
+    assert caught.value.suggestion.nearest == "head"
+    assert caught.value.path[:2] == ("lr_config", "haed")
 
 
 DOCUMENTED = "fixed step exp poly Inv CosineAnnealing FlatCosineAnnealing CosineRestart cyclic"

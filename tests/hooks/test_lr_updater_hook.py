@@ -142,6 +142,31 @@ def test_one_cycle_takes_a_rate_for_each_group_and_each_optimizer(tmp_path):
     assert (caught.value.parameter, caught.value.value) == ("max_lr", {"g": 0.5})
 
 
+def test_each_group_may_have_its_own_policy(tmp_path):
+    model = small_model()
+    named = [
+        {"params": model[0].parameters(), "name": "body"},
+        {"params": model[2].parameters(), "name": "head"},
+    ]
+    hooks = [
+        StepLrUpdaterHook(step=[1], gamma=0.5, groups=["body"]),
+        OneCycleLrUpdaterHook(0.5, div_factor=10, groups=["head"]),
+    ]
+    rates = Rates()
+    optimizer = torch.optim.SGD(named, lr=0.1)
+    parts = {"model": model, "optimizer": optimizer, "train_loader": batches(2)}
+    make_runner(tmp_path, *hooks, rates, **parts).train()
+    assert [body for body, _ in rates.seen] == [0.1, 0.1, 0.05, 0.05]
+    assert rates.seen[0][1] == pytest.approx(0.05)
+    assert len({head for _, head in rates.seen}) == 4
+
+
+def test_two_policies_of_one_group_are_refused(tmp_path):
+    hooks = [StepLrUpdaterHook(step=1), StepLrUpdaterHook(step=2, groups=["0"])]
+    with pytest.raises(ConfigError):
+        make_runner(tmp_path, *hooks).train()
+
+
 def test_several_optimizers_are_all_scheduled(tmp_path):
     class Gan(nn.Module):
         def __init__(self):

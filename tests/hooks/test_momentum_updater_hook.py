@@ -74,6 +74,19 @@ def test_an_optimizer_without_momentum_is_refused(tmp_path):
     assert caught.value.component == "StepMomentumUpdaterHook"
 
 
+def test_only_the_chosen_groups_need_a_momentum(tmp_path):
+    model = small_model()
+    optimizers = {
+        "sgd": torch.optim.SGD(model[0].parameters(), lr=0.1, momentum=0.8),
+        "adagrad": torch.optim.Adagrad(model[2].parameters()),
+    }
+    hook = {"type": "StepMomentumUpdaterHook", "step": 1, "groups": ["sgd"]}
+    make_runner(tmp_path, hook, model=model, optimizer=optimizers).train()
+    assert optimizers["sgd"].param_groups[0]["momentum"] == 0.4
+    hook = {"type": "OneCycleMomentumUpdaterHook", "groups": ["sgd"]}
+    make_runner(tmp_path, hook, model=model, optimizer=optimizers).train()
+
+
 def test_a_second_momentum_policy_is_refused(tmp_path):
     two = [{"type": "StepMomentumUpdaterHook", "step": 1}, {"type": "OneCycleMomentumUpdaterHook"}]
     with pytest.raises(ConfigError, match="OneCycleMomentumUpdaterHook sets the momentum"):

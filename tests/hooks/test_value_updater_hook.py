@@ -10,7 +10,12 @@ import torch
 from torch import nn
 
 from hookline.errors import ConfigError
-from hookline.hooks import CosineAnnealingLrUpdaterHook, LambdaHook, ValueUpdaterHook
+from hookline.hooks import (
+    CosineAnnealingLrUpdaterHook,
+    CosineAnnealingMomentumUpdaterHook,
+    LambdaHook,
+    ValueUpdaterHook,
+)
 from tests.helpers import make_runner, small_model
 
 TO_ZERO = {"type": "linear", "to": 0.0}
@@ -88,6 +93,38 @@ def test_an_unknown_policy_is_an_error_with_the_nearest() -> None:
     with pytest.raises(ConfigError) as caught:
         ValueUpdaterHook("lr", {"type": "cosin", "to": 0.0})
     assert caught.value.suggestion.nearest == "cosine"
+
+
+@pytest.mark.parametrize(
+    ("policy", "parameter"),
+    [
+        ({"type": "one_cycle", "to": 0.1, "pct_start": 2.0}, "pct_start"),
+        ({"type": "cyclic", "target_ratio": 2.0, "cyclic_times": 0}, "cyclic_times"),
+        ({"type": "poly"}, "to"),
+        ({"type": "poly", "to": 0.1, "pwoer": 2.0}, "pwoer"),
+    ],
+)
+def test_an_error_of_a_policy_names_the_hook_and_the_parameter(
+    policy: dict[str, Any], parameter: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ValueUpdaterHook("lr", policy)
+    assert (caught.value.component, caught.value.parameter) == ("ValueUpdaterHook", parameter)
+    assert caught.value.path[0] == "policy"
+
+
+def test_a_policy_that_does_not_fit_the_run_is_an_error_of_the_hook(tmp_path: Path) -> None:
+    policy = {"type": "one_cycle", "to": 0.1, "total_steps": 5}
+    with pytest.raises(ConfigError) as caught:
+        used(tmp_path, ValueUpdaterHook("lr", policy, by_epoch=False))
+    assert (caught.value.component, caught.value.parameter) == ("ValueUpdaterHook", "total_steps")
+
+
+def test_the_first_beta_has_only_one_schedule(tmp_path: Path) -> None:
+    beta = ValueUpdaterHook("betas[0]", TO_ZERO, groups=["first"])
+    momentum = CosineAnnealingMomentumUpdaterHook(min_momentum=0.5, groups=["first"])
+    with pytest.raises(ConfigError):
+        used(tmp_path, beta, momentum)
 
 
 class Weighted(nn.CrossEntropyLoss):

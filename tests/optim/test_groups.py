@@ -9,6 +9,7 @@ import torch
 
 from hookline.errors import ConfigError
 from hookline.optim.groups import (
+    choose_groups,
     learning_rates,
     momentum_of,
     representative_group,
@@ -75,3 +76,30 @@ def test_values_that_do_not_fit_the_groups_are_refused(given):
     with pytest.raises(ConfigError) as caught:
         values_per_group(owner, "max_lr", "d", groups((1, 0.1), (1, 0.2)))
     assert (caught.value.parameter, caught.value.value) == ("max_lr", given)
+
+
+def named_groups() -> dict[str, torch.optim.Optimizer]:
+    named = [{"params": [torch.zeros(1)], "name": name} for name in ("first", "bias")]
+    return {"adam": torch.optim.AdamW(named), "sgd": groups((1, 0.1))}
+
+
+def test_groups_are_chosen_by_their_name_or_their_optimizers():
+    optimizers = named_groups()
+    adam = optimizers["adam"].param_groups
+    assert choose_groups(optimizers, ["bias"], "hook") == [adam[1]]
+    assert choose_groups(optimizers, ["adam"], "hook") == adam
+    assert choose_groups(optimizers, ["adam/first", "sgd"], "hook")[0] is adam[0]
+    assert len(choose_groups(optimizers, None, "hook")) == 3
+
+
+def test_an_unknown_group_is_an_error_with_the_nearest():
+    with pytest.raises(ConfigError) as caught:
+        choose_groups(named_groups(), ["adan"], "hook")
+    assert caught.value.suggestion.nearest == "adam"
+    assert (caught.value.component, caught.value.parameter) == ("hook", "groups")
+
+
+def test_a_choice_without_names_is_an_error():
+    with pytest.raises(ConfigError) as caught:
+        choose_groups(named_groups(), [], "hook")
+    assert caught.value.parameter == "groups"

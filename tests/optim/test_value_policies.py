@@ -7,11 +7,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from hookline.engine import HOOKS
 from hookline.errors import ConfigError
+from hookline.optim.groups import param_groups
+from hookline.optim.policies import OneCycleLr, PolyLr, StepLr
 from hookline.optim.value_policies import (
     POLICIES,
     check_value,
-    choose_groups,
     find_attribute,
     numeric_values,
     read_value,
@@ -40,6 +42,11 @@ def two() -> dict[str, torch.optim.Optimizer]:
         ({"type": "wsd", "to": 0.0, "decay_ratio": 1.0, "decay_shape": "sqrt"}, 1 - 0.5**0.5),
         ({"type": "flat_cosine", "to": 0.0, "start_percent": 0.9}, 1.0),
         ({"type": "step", "step": 5, "gamma": 0.3}, 0.3),
+        ({"type": "step", "step": 5, "gamma": 0.3, "min": 0.4}, 0.4),
+        ({"type": "poly", "power": 2.0, "to": 0.0}, 0.25),
+        ({"type": "one_cycle", "to": 2.0, "pct_start": 0.6}, 2.0),
+        ({"type": "cyclic", "target_ratio": [3.0, 1.0], "step_ratio_up": 0.5}, 3.0),
+        ({"type": "inv", "gamma": 0.2}, 0.5),
         ({"type": "exp", "gamma": 0.5}, 0.5**5),
         ({"type": "cosine_restart", "to": 0.0, "periods": [10]}, 0.5),
         ("fixed", 1.0),
@@ -47,6 +54,32 @@ def two() -> dict[str, torch.optim.Optimizer]:
 )
 def test_a_policy_has_its_value_in_the_middle_of_a_run(config: object, expected: float) -> None:
     assert POLICIES.build(config).compute(1.0, 5, 10) == pytest.approx(expected)  # type: ignore[arg-type]
+
+
+def test_every_learning_rate_policy_exists_for_any_value() -> None:
+    suffix = "LrUpdaterHook"
+    built_in = [
+        name.removesuffix(suffix)
+        for name, cls in HOOKS.items()
+        if name.endswith(suffix) and cls.__module__.startswith("hookline.")
+    ]
+    known = {name.replace("_", "") for name in POLICIES.names()}
+    assert {name.lower() for name in built_in} - known == set()
+    assert len(built_in) >= 12
+
+
+def test_a_value_follows_the_same_curve_as_a_learning_rate() -> None:
+    ours = POLICIES.build({"type": "step", "step": [2, 4], "gamma": 0.5, "min": 0.3})
+    lr = StepLr(step=[2, 4], gamma=0.5, min_lr=0.3)
+    cycle = {"pct_start": 0.4, "three_phase": True, "div_factor": 5.0}
+    one_cycle = POLICIES.build({"type": "one_cycle", "to": 0.5, **cycle})
+    one_cycle_lr = OneCycleLr(max_lr=0.5, **cycle)
+    poly = POLICIES.build({"type": "poly", "to": 0.1, "power": 0.9})
+    for progress in range(10):
+        assert ours.compute(1.0, progress, 10) == lr.compute(1.0, progress, 10)
+        expected = one_cycle_lr.compute(0.5 / 5.0, progress, 10)
+        assert one_cycle.compute(7.0, progress, 10) == expected
+        assert poly.compute(1.0, progress, 10) == PolyLr(0.9, 0.1).compute(1.0, progress, 10)
 
 
 def test_numbers_are_read_and_written_also_inside_a_tuple() -> None:
@@ -60,26 +93,14 @@ def test_numbers_are_read_and_written_also_inside_a_tuple() -> None:
     assert {"lr", "betas[0]", "eps"} <= set(numeric_values(group))
 
 
-def test_groups_are_chosen_by_their_name_or_their_optimizers() -> None:
-    optimizers = two()
-    adam = optimizers["adam"].param_groups
-    assert choose_groups(optimizers, ["bias"], "hook") == [adam[1]]
-    assert choose_groups(optimizers, ["adam"], "hook") == adam
-    assert choose_groups(optimizers, ["adam/first", "sgd"], "hook")[0] is adam[0]
-    assert len(choose_groups(optimizers, None, "hook")) == 3
-    with pytest.raises(ConfigError) as caught:
-        choose_groups(optimizers, ["adan"], "hook")
-    assert caught.value.suggestion.nearest == "adam"
-
-
 def test_a_value_that_a_group_does_not_have_is_an_error_with_the_nearest() -> None:
     optimizers = two()
-    check_value(choose_groups(optimizers, None, "hook"), "weight_decay", "hook")
+    check_value(param_groups(optimizers), "weight_decay", "hook")
     with pytest.raises(ConfigError) as caught:
-        check_value(choose_groups(optimizers, ["adam"], "hook"), "weight_decy", "hook")
+        check_value(optimizers["adam"].param_groups, "weight_decy", "hook")
     assert caught.value.suggestion.nearest == "weight_decay"
     with pytest.raises(ConfigError):
-        check_value(choose_groups(optimizers, None, "hook"), "betas[0]", "hook")
+        check_value(param_groups(optimizers), "betas[0]", "hook")
 
 
 def test_an_attribute_must_be_a_number() -> None:

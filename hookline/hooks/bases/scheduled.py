@@ -10,7 +10,7 @@ import torch
 
 from hookline.engine import BaseHook, BaseRunner
 from hookline.errors import ConfigError, parameter_error
-from hookline.optim.groups import Group, by_name, param_groups
+from hookline.optim.groups import Group, by_name, choose_groups, param_groups
 from hookline.optim.policies import Policy, check_warmup
 from hookline.optim.schedules import Warmup, warmup_factor
 
@@ -29,6 +29,7 @@ class ScheduleHook(Policy, BaseHook):
         warmup_iters: The length of the warm-up in iterations, or epochs with `warmup_by_epoch`.
         warmup_ratio: The factor with which the warm-up starts.
         warmup_by_epoch: Whether `warmup_iters` counts epochs.
+        groups: Names of optimizers or parameter groups; None for all.
     """
 
     by_epoch: bool = True
@@ -36,6 +37,7 @@ class ScheduleHook(Policy, BaseHook):
     warmup_iters: int = 0
     warmup_ratio: float = 0.1
     warmup_by_epoch: bool = False
+    groups: list[str] | None = None
 
     hyperparameter: ClassVar[str]  # its name in messages
     initial_key: ClassVar[str]  # the key of a parameter group that holds the initial value
@@ -63,8 +65,10 @@ class ScheduleHook(Policy, BaseHook):
         return value * factor
 
     def select_groups(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Group]:
-        """Return the parameter groups that are scheduled: all, unless a subclass chooses."""
-        return param_groups(optimizers)
+        """Return the parameter groups that are scheduled."""
+        if self.groups is None:
+            return param_groups(optimizers)
+        return choose_groups(optimizers, self.groups, self.name)
 
     def initial_values(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[float]:
         """Return the initial value of each scheduled parameter group."""

@@ -15,25 +15,30 @@ from tests.helpers import batches, small_model
 LENGTH: dict[str, Any] = {"train_loader": batches(2), "max_epochs": 4}
 
 
+def two_groups(momentum: float = 0.0) -> dict[str, Any]:
+    """Return a model and an optimizer with one group for each of its layers."""
+    model = small_model()
+    layers = [{"params": model[0].parameters()}, {"params": model[2].parameters()}]
+    optimizer = torch.optim.SGD(layers, lr=0.1, momentum=momentum)
+    return {"model": model, "optimizer": optimizer, **LENGTH}
+
+
 def rates_used(config: Config, folder: Path) -> list[float]:
-    """Return the learning rate of every step."""
+    """Return the learning rate of the first group in every step."""
     used: list[float] = []
     note = LambdaHook(after_forward=lambda optimizer: used.append(optimizer.param_groups[0]["lr"]))
-    train(folder, config, note, **LENGTH)
+    train(folder, config, note, **two_groups())
     return used
 
 
 def momenta_used(config: Config, folder: Path) -> list[float]:
-    """Return the momentum of every step."""
+    """Return the momentum of the first group in every step."""
     used: list[float] = []
 
     def note(optimizer: torch.optim.Optimizer) -> None:
         used.append(optimizer.param_groups[0]["momentum"])
 
-    model = small_model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    parts = {"model": model, "optimizer": optimizer, **LENGTH}
-    train(folder, config, LambdaHook(after_forward=note), **parts)
+    train(folder, config, LambdaHook(after_forward=note), **two_groups(momentum=0.9))
     return used
 
 
@@ -46,14 +51,14 @@ def rates_put_back(config: Config, folder: Path) -> list[float]:
         if runner.iter == 0:
             runner.optimizer.param_groups[0]["lr"] = 0.5
 
-    train(folder, config, LambdaHook(after_train_iter=interfere), **LENGTH)
+    train(folder, config, LambdaHook(after_train_iter=interfere), **two_groups())
     return used
 
 
 def scheduled(observe: Any, given: Config | None = None, /, **values: tuple[Any, Any]) -> list[Row]:
     """Return the rows of a policy: its own parameters, and those that all schedules share."""
     given = given or {}
-    table = rows(observe, given, **values)
+    table = rows(observe, given, groups=(None, ["1"]), **values)
     if "by_epoch" not in values:
         table += rows(observe, given, by_epoch=(True, False))
     table += rows(observe, {**given, "warmup_iters": 3}, warmup=("linear", "constant"))
@@ -112,7 +117,6 @@ ROWS: dict[str, list[Row]] = {
         *scheduled(rates_used, {"value": "lr", "policy": DOWN}),
         *rows(momenta_used, {"policy": DOWN}, value=("lr", "momentum")),
         *rows(rates_used, {"value": "lr"}, policy=("fixed", DOWN)),
-        *rows(rates_used, {"value": "lr", "policy": DOWN}, groups=(None, [])),
     ],
     "CosineRestartLrUpdaterHook": [
         *scheduled(
@@ -152,7 +156,7 @@ ROWS: dict[str, list[Row]] = {
             three_phase=(False, True),
             by_epoch=(False, True),
         ),
-        *rows(rates_used, max_lr=(0.4, [0.2])),
+        *rows(rates_used, max_lr=(0.4, [0.2, 0.2])),
     ],
     "StepMomentumUpdaterHook": [
         *scheduled(momenta_used, {"step": 1}, gamma=(0.5, 0.8), min_momentum=(None, 0.4)),
