@@ -42,7 +42,7 @@ class FreezeHook(BaseHook):
 
     def before_run(self, runner: BaseRunner) -> None:
         every = list_parameters(runner.model, trainable_only=False)
-        found = select(self.params, every, ("params",))
+        found = select(self.params, every, ("params",), self.name)
         self._parameters = [each.tensor for each in found]
 
     def before_train_epoch(self, runner: BaseRunner) -> None:

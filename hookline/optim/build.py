@@ -163,7 +163,11 @@ def _build(
     if not has_groups(config):
         return registry.build(arguments, params=[each.tensor for each in share])
     given = {key: config[key] for key in GROUPING_KEYS if config.get(key) is not None}
-    groups = make_groups(model, _defaults(registry, arguments), share=share, **given)
+    defaults = _defaults(registry, arguments)
+    if "no_decay" in given and "weight_decay" not in defaults:
+        message = f"{arguments['type']} has no 'weight_decay'"
+        raise ConfigError(message, path=("no_decay",), parameter="no_decay")
+    groups = make_groups(model, defaults, share=share, **given)
     return registry.build(arguments, params=groups)
 
 

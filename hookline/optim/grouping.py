@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import torch
 from torch import nn
 
 from hookline.errors import ConfigError, KeyPath, Suggestion, suggest
@@ -53,14 +54,19 @@ def make_groups(
         share: The parameters of this optimizer; all trainable ones if None.
 
     Raises:
-        ConfigError: If a pattern fits nothing, or two rules choose the same parameter.
+        ConfigError: If a pattern fits nothing, two rules choose the same parameter, or a factor
+            has no value to multiply.
     """
     parameters = list_parameters(model) if share is None else list(share)
     rules = groups or {}
+    _check_rules(rules, defaults, ("groups",))
     owners = _assign(rules, parameters)
     undecayed: set[int] = set()
     if no_decay is not None:
         undecayed = {id(each.tensor) for each in select(no_decay, parameters, ("no_decay",))}
+    if layer_decay is not None and "lr" not in defaults:
+        message = "'layer_decay': the optimizer has no 'lr'"
+        raise ConfigError(message, path=("layer_decay",), parameter="layer_decay")
     layers = _find_layers(layer_decay, model)
     made: dict[str, Group] = {}
     for each in parameters:
@@ -164,15 +170,35 @@ def _values(
     rule: Mapping[str, Any], defaults: Mapping[str, Any], layer_factor: float, is_decayed: bool
 ) -> dict[str, Any]:
     values = {key: value for key, value in rule.items() if key not in ("params", *FACTORS)}
-    lr_factor = rule.get("lr_factor", 1.0) * layer_factor
-    if lr_factor != 1.0:
-        values["lr"] = float(values.get("lr", defaults["lr"])) * lr_factor
-    if "weight_decay_factor" in rule:
-        base = values.get("weight_decay", defaults["weight_decay"])
-        values["weight_decay"] = float(base) * rule["weight_decay_factor"]
+    factors = {key: rule.get(key, 1.0) for key in FACTORS}
+    factors["lr_factor"] *= layer_factor
+    for key, factor in factors.items():
+        if factor != 1.0:
+            name = FACTORS[key]
+            base = values[name] if name in values else defaults[name]
+            values[name] = float(base) * factor
     if not is_decayed:
         values["weight_decay"] = 0.0
     return values
+
+
+def _check_rules(
+    rules: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Any], path: KeyPath
+) -> None:
+    """Raise ConfigError if a rule has a misspelled factor, or one for a value that is not known."""
+    for name, rule in rules.items():
+        for key, value in rule.items():
+            about: dict[str, Any] = {"path": (*path, name, key), "parameter": key}
+            nearest = suggest(key, FACTORS).nearest
+            if key not in (*FACTORS, *defaults, "params") and nearest is not None:
+                raise ConfigError("unknown key", suggestion=Suggestion(nearest=nearest), **about)
+            if key not in (*FACTORS, *FACTORS.values()):
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, float, torch.Tensor)):
+                raise ConfigError(f"{key!r} must be a number", value=value, **about)
+            base = FACTORS.get(key, key)
+            if base not in defaults and base not in rule:
+                raise ConfigError(f"{key!r}: the optimizer has no {base!r}", **about)
 
 
 def _find_layers(given: float | Mapping[str, Any] | None, model: nn.Module) -> _Layers:

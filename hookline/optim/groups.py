@@ -48,17 +48,18 @@ def choose_groups(
     for name, optimizer in optimizers.items():
         for index, group in enumerate(optimizer.param_groups):
             label = str(group.get("name", index))
-            labeled.append(({name, label, f"{name}/{label}"}, group))
+            labels = {name, label, f"{name}/{label}"} if name else {label}
+            labeled.append((labels, group))
     if names is None:
         return [group for _, group in labeled]
     wanted = set(names)
     about: dict[str, Any] = {"component": owner, "parameter": "groups"}
     if not wanted:
         raise ConfigError("needs at least one name, or none at all", value=[], **about)
-    known = set().union(*(labels for labels, _ in labeled)) - {""}
+    known = set().union(*(labels for labels, _ in labeled))
     for name in sorted(wanted - known):
         raise ConfigError(
-            f"there is no optimizer or parameter group {name!r}",
+            "there is no optimizer or parameter group of this name",
             value=name,
             suggestion=suggest(name, known),
             **about,

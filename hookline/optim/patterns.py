@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from torch import nn
 
@@ -46,7 +46,10 @@ def list_parameters(model: nn.Module, trainable_only: bool = True) -> list[Named
 
 
 def select(
-    patterns: Patterns, parameters: Iterable[NamedParameter], path: KeyPath = ()
+    patterns: Patterns,
+    parameters: Iterable[NamedParameter],
+    path: KeyPath = (),
+    owner: str = "",
 ) -> list[NamedParameter]:
     """Return the parameters that fit at least one pattern.
 
@@ -54,19 +57,24 @@ def select(
         patterns: One pattern or several.
         parameters: The parameters to choose from.
         path: The path of the patterns in a config, for errors.
+        owner: The hook that has the patterns, for errors.
 
     Raises:
         ConfigError: If there is no pattern, or one of them fits nothing.
     """
     known = list(parameters)
     wanted = as_list(patterns)
-    if not wanted:
-        raise ConfigError("needs at least one pattern", path=path, value=patterns)
+    name = str(path[-1]) if path else "params"
+    about: dict[str, Any] = {"path": path, "component": owner, "parameter": name}
+    if not wanted or "" in wanted:
+        raise ConfigError(f"{name!r} needs at least one pattern", value=patterns, **about)
     chosen: dict[int, NamedParameter] = {}
     for pattern in wanted:
         fitting = [each for each in known if fits(pattern, each)]
         if not fitting:
-            raise _nothing_fits(pattern, known, path)
+            suggestion = _suggest_pattern(pattern, known)
+            message = f"{name!r}: no parameter fits the pattern"
+            raise ConfigError(message, value=pattern, suggestion=suggestion, **about)
         for each in fitting:
             chosen[id(each.tensor)] = each
     return [each for each in known if id(each.tensor) in chosen]
@@ -110,14 +118,12 @@ def _is_of_type(text: str, module: nn.Module) -> bool:
     return kind == text
 
 
-def _nothing_fits(pattern: str, known: list[NamedParameter], path: KeyPath) -> ConfigError:
+def _suggest_pattern(pattern: str, known: list[NamedParameter]) -> Suggestion:
+    """Return advice for a pattern that fits nothing."""
     text, _, condition = pattern.partition("@")
+    if condition and any(fits(text, each) for each in known if text):
+        return Suggestion(advice=f"parameters fit {text!r}, but none of them {condition!r}")
     words = {part for each in known for part in each.name.split(".") if not part.isdigit()}
     kinds = {type(each.module).__name__ for each in known}
     options = sorted({*words, *kinds, *(each.name for each in known)})
-    suggestion = suggest(text or condition, options)
-    if condition and any(fits(text, each) for each in known if text):
-        suggestion = Suggestion(advice=f"parameters fit {text!r}, but none of them {condition!r}")
-    message = f"no trainable parameter fits the pattern {pattern!r}"
-    return ConfigError(message, path=path, parameter=str(path[-1]) if path else "params",
-                       value=pattern, suggestion=suggestion)  # fmt: skip
+    return suggest(text or condition, options)

@@ -151,7 +151,7 @@ def check_value(groups: Iterable[Group], path: str, owner: str) -> None:
             if suggestion.nearest is None:
                 suggestion = Suggestion(known=tuple(known))
             raise ConfigError(
-                f"the parameter group{name} of this run has no value {path!r}",
+                f"the parameter group{name} has no such value",
                 component=owner,
                 parameter="value",
                 value=path,
@@ -174,7 +174,7 @@ def find_attribute(run: Any, path: str, owner: str) -> tuple[Any, str]:
         attributes = getattr(target, "__dict__", {})
         known = [key for key, each in attributes.items() if isinstance(each, (int, float))]
         raise ConfigError(
-            f"{path!r} is not a number",
+            "must be a number of the loss function or the model",
             component=owner,
             parameter="value",
             value=path,

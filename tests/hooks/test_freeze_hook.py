@@ -56,3 +56,9 @@ def test_a_pattern_that_fits_nothing_is_an_error_before_training(tmp_path: Path)
 def test_an_end_before_the_begin_is_an_error() -> None:
     with pytest.raises(ConfigError):
         FreezeHook("0", begin=2, end=2)
+
+
+def test_a_pattern_that_fits_nothing_is_an_error_of_the_hook(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_runner(tmp_path, FreezeHook(params="haed")).train()
+    assert (caught.value.component, caught.value.parameter) == ("FreezeHook", "params")

@@ -62,6 +62,11 @@ def test_a_parameter_without_an_optimizer_is_an_error_with_its_name() -> None:
     assert "2.weight" in problem.message
 
 
+def test_no_decay_for_an_optimizer_without_decay_is_an_error() -> None:
+    problem = problem_of({"type": "Rprop", "no_decay": ["bias"]})
+    assert (problem.path, problem.parameter) == (("no_decay",), "no_decay")
+
+
 def test_an_optimizer_without_parameters_is_an_error() -> None:
     assert problem_of({"a": {"type": "SGD", "params": "*"}, "b": {"type": "SGD"}}).path == ("b",)
     assert problem_of({"a": {"type": "SGD"}, "b": {"type": "SGD"}}).path == ("b",)

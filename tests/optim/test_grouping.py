@@ -78,6 +78,31 @@ def test_two_rules_for_one_parameter_are_an_error_with_both_names() -> None:
         assert word in problem.message
 
 
+def test_layer_decay_needs_a_learning_rate() -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_groups(stack(), {"weight_decay": 0.5}, layer_decay=0.5)
+    assert caught.value.parameter == "layer_decay"
+
+
+@pytest.mark.parametrize(
+    ("rule", "defaults"),
+    [
+        ({"lr_fator": 2.0}, DEFAULTS),
+        ({"lr_factor": "2"}, DEFAULTS),
+        ({"lr": "0.1"}, DEFAULTS),
+        ({"lr_factor": 2.0}, {"weight_decay": 0.5}),
+        ({"weight_decay_factor": 2.0}, {"lr": 0.1}),
+    ],
+)
+def test_a_rule_that_cannot_be_applied_is_an_error_with_its_key(
+    rule: dict[str, Any], defaults: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_groups(stack(), defaults, groups={"head": {"params": "head", **rule}})
+    assert caught.value.path == ("groups", "head", *rule)
+    assert caught.value.parameter == next(iter(rule))
+
+
 def test_wrong_layers_are_an_error_with_the_nearest_list() -> None:
     with pytest.raises(ConfigError) as caught:
         make_groups(stack(), DEFAULTS, layer_decay={"rate": 0.5, "layers": "layer"})

@@ -57,6 +57,8 @@ def test_a_pattern_that_fits_nothing_is_an_error_with_the_nearest_name(
     assert caught.value.suggestion.nearest == nearest
 
 
-def test_an_empty_list_of_patterns_is_an_error() -> None:
-    with pytest.raises(ConfigError):
-        names([])
+@pytest.mark.parametrize("patterns", [[], "", ["head", ""]])
+def test_an_empty_pattern_is_an_error(patterns: str | list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        names(patterns)
+    assert caught.value.parameter == "params"
