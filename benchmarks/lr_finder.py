@@ -142,20 +142,57 @@ def suggest_rate(task: Task) -> float | None:
     return range_test(model, optimizer, step, loader).suggestion()
 
 
+class Comparison(NamedTuple):
+    """The suggestion for a task, and the grid."""
+
+    task: str
+    optimizer: str
+    suggestion: float | None
+    losses: dict[float, float]
+
+    @property
+    def best(self) -> float:
+        return min(self.losses, key=self.losses.__getitem__)
+
+    @property
+    def steps(self) -> float:
+        """The distance from the best rate, in steps of the grid; negative if it is lower."""
+        if self.suggestion is None:
+            return math.inf
+        return math.log10(self.suggestion / self.best) * 2
+
+    def cells(self) -> list[str]:
+        rate = "none" if self.suggestion is None else f"{self.suggestion:.1e}"
+        steps = f"{self.steps:+.1f}"
+        losses = [f"{loss:.3g}" for loss in self.losses.values()]
+        return [self.task, self.optimizer, rate, f"{self.best:.1e}", steps, *losses]
+
+
+def compare(name: str) -> Comparison:
+    torch.manual_seed(0)
+    task = TASKS[name]()
+    losses = {rate: train(task, rate) for rate in GRID}
+    return Comparison(name, task.optimizer.__name__, suggest_rate(task), losses)
+
+
+def format_table(comparisons: list[Comparison]) -> str:
+    """Return a Markdown table with the loss of each rate of the grid."""
+    rows = [["task", "optimizer", "suggested", "best", "steps", *(f"{rate:.0e}" for rate in GRID)]]
+    rows += [each.cells() for each in comparisons]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        padded = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        lines.append(f"| {' | '.join(padded)} |")
+    lines.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
+    return "\n".join(lines)
+
+
 def main(names: list[str]) -> int:
-    worst = 0.0
-    for name in names or list(TASKS):
-        torch.manual_seed(0)
-        task = TASKS[name]()
-        suggestion = suggest_rate(task)
-        losses = {rate: train(task, rate) for rate in GRID}
-        best = min(losses, key=losses.__getitem__)
-        steps = math.inf if suggestion is None else abs(math.log10(suggestion / best)) * 2
-        worst = max(worst, steps)
-        shown = "  ".join(f"{rate:.1e}: {loss:.4f}" for rate, loss in losses.items())
-        suggested = "none" if suggestion is None else f"{suggestion:.1e}"
-        print(f"{name}: suggested {suggested}, best {best:.1e}, {steps:.1f} steps apart")
-        print(f"  {shown}")
+    torch.set_num_threads(1)  # The models are too small for more.
+    comparisons = [compare(name) for name in names or list(TASKS)]
+    print(format_table(comparisons))
+    worst = max(abs(each.steps) for each in comparisons)
     print(f"at most {worst:.1f} steps of the grid apart")
     return 0 if worst <= 1 else 1
 

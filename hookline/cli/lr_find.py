@@ -84,5 +84,5 @@ def _print_result(result: RangeTest) -> None:
         count = len(result.rates)
         show(f"no suggestion: the loss did not fall with any of {count} rates; try other rates")
     else:
-        show(f"suggested learning rate: {suggestion:.2e}, where the loss falls fastest")
+        show(f"suggested learning rate: {suggestion:.2e}, where most of the fall is over")
         show(f"use it with optimizer.lr={suggestion:.2e}")

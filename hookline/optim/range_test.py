@@ -16,9 +16,13 @@ import torch
 from hookline.errors import ConfigError
 from hookline.optim.modes import OptimizerModes
 
-DIVERGENCE_FACTOR = 4.0  # The test ends when the mean loss exceeds the best one by this factor.
-MEAN_DECAY = 0.9  # decay of the running mean of the loss
 MIN_ITERATIONS = 10
+SMOOTHING = 0.3  # standard deviation of the smoothing, in decades of the rate
+FALL_SHARE = 0.85  # of the whole fall of the loss, which is over at the suggested rate
+START_SHARE = 0.1  # of the points, whose rates are too small to change the loss
+NOISE_SCALE = 1.5  # from a median absolute deviation to a standard deviation, about
+DIVERGENCE_FACTOR = 3.0  # The test ends when the loss rises by this multiple of its fall.
+MEDIAN_WIDTH = 5  # points; a single outlier has no effect
 
 
 class RangeTest(NamedTuple):
@@ -28,27 +32,49 @@ class RangeTest(NamedTuple):
     losses: list[float]
 
     def smoothed(self) -> list[float]:
-        """Return the centered moving average of the losses, which does not lag behind."""
-        count = len(self.losses)
-        width = max(count // 20, 2)
-        means = []
-        for index in range(count):
-            side = min(width, index, count - 1 - index)
-            means.append(statistics.fmean(self.losses[index - side : index + side + 1]))
-        return means
+        """Return the losses without outliers, smoothed over 0.3 decades of the rate."""
+        medians = _running_medians(self.losses)
+        if len(medians) < 2:
+            return medians
+        spacing = math.log10(self.rates[-1] / self.rates[0]) / (len(self.rates) - 1)
+        if spacing <= 0:
+            return medians
+        deviation = SMOOTHING / spacing  # in points
+        reach = math.ceil(3 * deviation)
+        curve = []
+        for index in range(len(medians)):
+            near = range(max(0, index - reach), min(len(medians), index + reach + 1))
+            weights = [math.exp(-(((other - index) / deviation) ** 2) / 2) for other in near]
+            total = sum(
+                weight * medians[other] for weight, other in zip(weights, near, strict=True)
+            )
+            curve.append(total / sum(weights))
+        return curve
 
     def suggestion(self) -> float | None:
-        """Return the rate at which the loss falls fastest before its minimum, if it falls."""
+        """Return the rate at which most of the fall of the loss is over; None if it never falls.
+
+        The fall begins at the level of the first points, and ends at the lowest point of the
+        smoothed curve. The steepest point would often be too low a rate, and noise displaces it:
+        `benchmarks/lr_finder.py` compares suggestions with a grid.
+        """
         curve = self.smoothed()
         lowest = min(range(len(curve)), key=curve.__getitem__, default=0)
-        steepest = None
-        steepest_slope = 0.0
-        for index in range(1, lowest):
-            slope = curve[index + 1] - curve[index - 1]
-            if slope < steepest_slope:
-                steepest = index
-                steepest_slope = slope
-        return None if steepest is None else self.rates[steepest]
+        if lowest == 0:
+            return None
+        start = statistics.median(curve[: max(1, int(len(curve) * START_SHARE))])
+        fall = start - curve[lowest]
+        if fall <= self._noise(curve, lowest):
+            return None
+        index = lowest
+        while index > 0 and curve[index - 1] <= start - FALL_SHARE * fall:
+            index -= 1
+        return self.rates[index]
+
+    def _noise(self, curve: list[float], end: int) -> float:
+        """Return about the standard deviation of the losses from the curve."""
+        distances = [abs(self.losses[index] - curve[index]) for index in range(end)]
+        return NOISE_SCALE * statistics.median(distances)
 
 
 def range_test(
@@ -76,8 +102,6 @@ def range_test(
         value = {"start": start, "end": end, "count": count}
         raise ConfigError(message, component="range test", value=value)
     result = RangeTest([], [])
-    mean = 0.0
-    best = math.inf
     with unchanged(model, optimizer), _same_random_numbers():
         model.train()
         OptimizerModes(optimizer).train()
@@ -88,14 +112,31 @@ def range_test(
             for group, share in zip(groups, shares, strict=True):
                 group["lr"] = rate * share
             loss = _train(optimizer, step, batch)
-            mean = MEAN_DECAY * mean + (1 - MEAN_DECAY) * loss
-            corrected = mean / (1 - MEAN_DECAY ** (index + 1))
-            if not math.isfinite(loss) or corrected > DIVERGENCE_FACTOR * best:
+            if not math.isfinite(loss):
                 break
-            best = min(best, corrected)
             result.rates.append(rate)
             result.losses.append(loss)
+            if has_diverged(result.losses):
+                break
     return result
+
+
+def has_diverged(losses: list[float]) -> bool:
+    """Return whether the loss has risen far above its lowest level. One outlier does not count."""
+    if len(losses) < 2 * MEDIAN_WIDTH:
+        return False
+    levels = _running_medians(losses)
+    lowest = min(levels)
+    fall = max(levels[0] - lowest, abs(lowest))
+    return levels[-1] > lowest + DIVERGENCE_FACTOR * fall
+
+
+def _running_medians(values: list[float]) -> list[float]:
+    side = MEDIAN_WIDTH // 2
+    medians = []
+    for index in range(len(values)):
+        medians.append(statistics.median(values[max(0, index - side) : index + side + 1]))
+    return medians
 
 
 def _train(

@@ -2,18 +2,117 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+from torch import nn
 
-from hookline.optim.range_test import RangeTest, range_test
+from hookline import make_loader
+from hookline.optim.range_test import RangeTest, has_diverged, range_test
 from tests.problems import raises_problem
 
+RATES = [10 ** (-7 + 8 * index / 99) for index in range(100)]  # those of `hookline lr-find`
 
-def test_the_steepest_fall_on_the_way_to_the_minimum_is_suggested():
-    losses = [2.0] * 20 + [1.8, 1.5, 0.9, 0.5, 0.4] + [0.35] * 15 + [5.0, 9.0, 3.0]
-    rates = [10 ** (index / 10) for index in range(len(losses))]
-    suggestion = RangeTest(rates, losses).suggestion()
-    assert rates[20] <= suggestion <= rates[23]
+
+def falling(rate: float, bottom: float = 0.5) -> float:
+    """Return a loss that falls around a rate of 1e-2, as a smooth step."""
+    return bottom + (2.3 - bottom) / (1 + (rate / 1e-2) ** 2)
+
+
+def noise(scale: float, seed: int) -> list[float]:
+    generator = torch.Generator().manual_seed(seed)
+    return (scale * torch.randn(len(RATES), generator=generator)).tolist()
+
+
+def suggest(losses: list[float]) -> float | None:
+    return RangeTest(RATES[: len(losses)], losses).suggestion()
+
+
+EXPECTED = pytest.approx(3e-2, rel=0.6)  # where about 85% of the fall is over
+
+
+def test_a_flat_start_and_a_monotone_fall_suggest_the_end_of_the_fall() -> None:
+    assert suggest([falling(rate) for rate in RATES]) == EXPECTED
+
+
+def test_a_divergence_after_the_fall_has_no_effect() -> None:
+    losses = [falling(rate) if rate < 0.3 else 1e3 * rate for rate in RATES]
+    assert suggest(losses) == EXPECTED
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_has_little_effect(seed: int) -> None:
+    random = noise(0.2, seed)
+    losses = [falling(rate) + each for rate, each in zip(RATES, random, strict=True)]
+    assert 1e-2 < suggest(losses) < 1e-1
+
+
+@pytest.mark.parametrize("spike", [-2.0, 100.0])
+@pytest.mark.parametrize("index", [0, 3, 40, 60])
+def test_a_single_outlier_has_no_effect(spike: float, index: int) -> None:
+    losses = [falling(rate) for rate in RATES]
+    losses[index] = spike
+    assert suggest(losses) == EXPECTED
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_alone_suggests_nothing(seed: int) -> None:
+    assert suggest([2.3 + each for each in noise(0.2, seed)]) is None
+
+
+def test_losses_below_zero_are_possible() -> None:
+    assert suggest([falling(rate) - 50 for rate in RATES]) == EXPECTED
+
+
+@pytest.mark.parametrize("count", [20, 40, 400])
+def test_the_suggestion_does_not_depend_on_the_number_of_iterations(count: int) -> None:
+    rates = [10 ** (-7 + 8 * index / (count - 1)) for index in range(count)]
+    assert 1e-2 < RangeTest(rates, [falling(rate) for rate in rates]).suggestion() < 1e-1
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ([1.0] * 20 + [5.0] * 5, True),
+        ([1.0] * 20 + [50.0], False),
+        ([1.0] * 5 + [50.0] + [1.0] * 10, False),
+        ([-50.0] * 20, False),
+        ([-50.0] * 20 + [-40.0] * 5, False),
+        ([-50.0] * 20 + [200.0] * 5, True),
+        ([2.3] * 10 + [0.5] * 10 + [2.3] * 5, False),
+        ([2.3] * 10 + [0.5] * 10 + [9.0] * 5, True),
+    ],
+)
+def test_a_loss_has_diverged_if_it_stays_far_above_its_lowest_level(
+    losses: list[float], expected: bool
+) -> None:
+    assert has_diverged(losses) is expected
+
+
+class Rings(torch.utils.data.TensorDataset):
+    """Points of the plane, and which of three rings they are in."""
+
+    def __init__(self) -> None:
+        generator = torch.Generator().manual_seed(0)
+        points = torch.rand(2000, 2, generator=generator) * 2 - 1
+        super().__init__(points, (points.norm(dim=1) * 2).long())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_suggestion_for_a_small_noisy_task_is_near_the_best_rate(seed: int) -> None:
+    torch.manual_seed(seed)
+    layers = [nn.Linear(2, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 3)]
+    model = nn.Sequential(*layers)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    loader = make_loader(Rings(), batch_size=32, shuffle=True, seed=seed)
+
+    def step(batch: Any) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(batch[0]), batch[1])
+
+    suggestion = range_test(model, optimizer, step, loader).suggestion()
+    assert suggestion is not None
+    assert 1e-2 <= suggestion <= 1e-1  # 3e-2 is the best of a grid.
 
 
 @pytest.mark.parametrize("losses", [[], [1.0], [1.0, 1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0]])
