@@ -89,6 +89,7 @@ from .throughput_hook import ThroughputHook as ThroughputHook
 from .time_limit_hook import TimeLimitHook as TimeLimitHook
 from .time_tracking_hook import TimeTrackingHook as TimeTrackingHook
 from .trackio_hook import TrackioHook as TrackioHook
+from .train_metrics_hook import TrainMetricsHook as TrainMetricsHook
 from .uneven_batch_hook import UnevenBatchHook as UnevenBatchHook
 from .value_updater_hook import ValueUpdaterHook as ValueUpdaterHook
 from .visualization_hook import DetVisualizationHook as DetVisualizationHook

@@ -36,8 +36,17 @@ class Mean:
         else:
             count = len(targets)
             total = value * count
+        self.add(total, count)
+
+    def add(self, total: Any, count: int) -> None:
+        """Add the sum of values of further samples."""
         self._total = self._total + total  # A tensor stays on its device.
         self._count += count
+
+    def sums(self) -> tuple[float, int]:
+        """Return the sum over all samples of this rank and their number, for `add`."""
+        total = self._total
+        return (total.item() if isinstance(total, Tensor) else total), self._count
 
     def compute(self) -> Tensor:
         """Return the mean, over all ranks in a distributed run; NaN if there was no batch."""

@@ -69,6 +69,7 @@ ACTIVE: dict[str, dict[str, Any]] = {
     "TextLoggerHook": {"interval": 3},
     "ThroughputHook": {"interval": 3},
     "TrackioHook": {"interval": 3},
+    "TrainMetricsHook": {"interval": 4},
     "ValueUpdaterHook": {"by_epoch": False},
     "VisualizationHook": {"interval": 3},
     "WSDLrUpdaterHook": {"by_epoch": False, "decay_ratio": 0.8},

@@ -16,7 +16,7 @@ from hookline import make_loader
 from hookline.checkpoint import load_checkpoint
 from hookline.dist import connect
 from hookline.engine import BaseHook, Priority
-from hookline.hooks import EMAHook
+from hookline.hooks import EMAHook, TrainMetricsHook
 from hookline.hooks.bases.tracker import combine_ranks
 from tests.dist import jobs
 
@@ -145,3 +145,20 @@ def lengths(folder: Path, batch_size: int, **options: Any) -> dict[str, Any]:
     )
     run.train()
     return {"max_iters": run.max_iters, "iter": run.iter, "epoch": run.epoch}
+
+
+def confidence(predictions: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return predictions.softmax(1).amax(1)
+
+
+def train_metrics(folder: Path, lr: float, **options: Any) -> dict[str, list[float]]:
+    """The metrics of the training batches of each epoch; rank 1 has no sample in the last batch."""
+    model = jobs.network()
+    metrics = {"accuracy": "accuracy", "confidence": confidence}
+    hooks = [TrainMetricsHook(metrics=metrics), *options.pop("hooks", [])]
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    parts = {"model": model, "optimizer": optimizer, "batch_size": 6, "max_epochs": 2, **options}
+    run = jobs.runner(folder, hooks=hooks, val_loader=None, **parts)
+    run.train()
+    names = [f"train/{name}" for name in metrics]
+    return {name: [each.value for each in run.events.history(name)] for name in names}

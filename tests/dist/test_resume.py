@@ -78,3 +78,26 @@ def test_a_checkpoint_of_two_processes_has_one_file_that_one_process_can_read(tm
     (alone,) = run_job(1, jobs.train, tmp_path, max_epochs=1, resume="auto")
     assert same(both[0]["weights"], alone["weights"])
     assert alone["metrics"] == both[0]["metrics"]
+
+
+def test_metrics_of_training_batches_count_every_sample_once_over_all_processes(tmp_path):
+    (alone,) = run_job(1, share_jobs.train_metrics, tmp_path / "one", lr=0.0)
+    both = run_job(2, share_jobs.train_metrics, tmp_path / "two", lr=0.0)
+    data = jobs.data().tensors
+    correct = int((jobs.network().eval()(data[0]).argmax(1) == data[1]).sum())
+    assert alone["train/accuracy"] == [correct / len(data[1])] * 2
+    assert [each["train/accuracy"] for each in both] == [alone["train/accuracy"]] * 2
+
+
+@pytest.mark.parametrize("count", [2, 1])
+def test_metrics_of_training_batches_are_the_same_after_a_resume_inside_an_epoch(tmp_path, count):
+    lr = 0.1 if count == 2 else 0.0  # With another number of processes, the steps differ a little.
+    save = {**ITERATION, "max_keep_ckpts": -1}
+    straight = run_job(2, share_jobs.train_metrics, tmp_path / "straight", lr=lr, hooks=[save])
+    inside = str(tmp_path / "straight" / "run" / "iter_6.pth")
+    resumed = run_job(count, share_jobs.train_metrics, tmp_path / "again", lr=lr, resume=inside)
+    assert len(straight[0]["train/accuracy"]) == 2
+    if count == 2:
+        assert resumed == straight
+    else:
+        assert resumed[0]["train/accuracy"] == straight[0]["train/accuracy"]

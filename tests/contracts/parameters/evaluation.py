@@ -85,6 +85,12 @@ def constant_result(model: Any, loader: Any) -> dict[str, float]:
     return {"accuracy": 0.25}
 
 
+def train_metrics(config: Config, folder: Path) -> dict[str, float]:
+    """Return the last metrics of the training batches."""
+    latest = train(folder, config).events.latest()
+    return {name: value for name, value in latest.items() if name.startswith("train/")}
+
+
 EVALUATION = [
     *rows(
         validations,
@@ -103,6 +109,7 @@ EVALUATION = [
 ROWS: dict[str, list[Row]] = {
     "EvalHook": EVALUATION,
     "DistEvalHook": [*EVALUATION, *rows(buffers_broadcast, broadcast_bn_buffer=(True, False))],
+    "TrainMetricsHook": rows(train_metrics, metrics=(["accuracy"], ["top2"]), interval=(None, 3)),
     "TestHook": [
         *rows(messages_logged, cfg_filename=("", "some.yaml"), logperiod=(10, 2)),
         *rows(timed_iterations, num_warmup=(5, 2)),
