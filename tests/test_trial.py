@@ -8,6 +8,7 @@ import pytest
 
 from hookline.checkpoint import CheckpointStore
 from hookline.errors import HooklineError
+from hookline.hooks import CheckpointHook
 from hookline.trial import ENVIRONMENT_VARIABLE, apply_trial
 from hookline.verify.trace import read_start
 from tests.verify import training_script
@@ -56,3 +57,12 @@ def test_checkpoints_outside_the_work_directory_are_an_error(
     with pytest.raises(HooklineError) as caught:
         training_script.main("runner")
     assert caught.value.value == elsewhere
+
+
+def test_a_trial_uses_no_mirror(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENVIRONMENT_VARIABLE, "trial")
+    config = {"type": "CheckpointHook", "mirror": "s3://bucket/run"}
+    _, _, hooks = apply_trial("mine", None, [config, CheckpointHook(mirror="s3://bucket/run")])
+    first, second, _ = hooks
+    assert first == {"type": "CheckpointHook"}
+    assert second.mirror is None

@@ -39,7 +39,7 @@ from hookline.metrics import check_metric
 from hookline.models import MODELS
 from hookline.optim import LOSSES
 from hookline.profiling.cost_report import parse_percentage
-from hookline.remote import is_url
+from hookline.remote import RemoteDirectory, is_url
 from hookline.signature import fits, type_problem
 
 USE_MIRROR = Suggestion(advice="set `mirror` of CheckpointHook to this URL")
@@ -247,10 +247,21 @@ def _check_load_from(value: str) -> list[Problem]:
 
 
 def _check_exists(key: str, value: str, expected: str, suggestion: Suggestion) -> list[Problem]:
-    if os.path.exists(value) or is_url(value):
+    if is_url(value):
+        return _check_url(key, value)
+    if os.path.exists(value):
         return []
     message = f"must be {expected}; there is no file {value!r}"
     return [Problem(message, (key,), parameter=key, suggestion=suggestion)]
+
+
+def _check_url(key: str, value: str) -> list[Problem]:
+    """Return a problem if no installed package can open a URL. It is not opened here."""
+    try:
+        RemoteDirectory(value).check_available()
+    except ConfigError as error:
+        return [replace(problem, path=(key,), parameter=key) for problem in error.problems]
+    return []
 
 
 def _at_least(minimum: int, value: Any, path: KeyPath) -> list[Problem]:

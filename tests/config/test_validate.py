@@ -212,11 +212,22 @@ def test_an_import_that_fails_names_the_line_of_code(
         assert f"{tmp_path}/hookline_test_failing.py:2" in found.message
 
 
+def test_a_url_needs_a_package_that_can_open_it() -> None:
+    assert problems(load_from="memory://bucket/x.pth", resume="memory://bucket/run") == []
+    (found,) = problems(resume="gs://bucket/x.pth")
+    assert (found.parameter, found.suggestion.advice) == ("resume", "pip install 'hookline[gcs]'")
+
+
+def test_a_work_directory_is_local() -> None:
+    (found,) = problems(work_dir="s3://bucket/run")
+    assert found.parameter == "work_dir"
+
+
 def test_a_secret_is_not_repeated_in_an_error() -> None:
     (found,) = problems(hooks=[{"type": "tests.config.my_parts.PatientHook", "token": "hunter2"}])
     assert found.parameter == "token"
     assert "hunter2" not in str(found)
-    (found,) = problems(load_from="https://me:hunter2@host/x.pth")
+    (found,) = problems(load_from="nonsense://me:hunter2@host/x.pth")
     assert "hunter2" not in str(found)
 
 

@@ -197,6 +197,12 @@ def test_a_planted_weakness_is_only_a_warning(
     assert_nothing_is_left(config.parent)
 
 
+def test_a_dry_run_leaves_the_mirror_alone(config: Path, try_run: Try) -> None:
+    url = f"file://{config.parent}/mirror"
+    assert try_run(f"hooks=[{{type: CheckpointHook, mirror: {url}}}]").errors == []
+    assert not (config.parent / "mirror").exists()
+
+
 def test_a_good_config_has_no_findings(config: Path, try_run: Try) -> None:
     result = try_run("loader.num_workers=1")
     assert reliable_findings(result) == []
