@@ -12,7 +12,7 @@ from torch import nn
 from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, suggest
 from hookline.optim.grouping import FACTORS, make_groups
 from hookline.optim.groups import Optimizers
-from hookline.optim.patterns import NamedParameter, list_names, list_parameters, select
+from hookline.optim.patterns import NamedParameter, assign, list_names, list_parameters
 from hookline.registry import Registry
 from hookline.signature import fits, parameters
 
@@ -65,7 +65,9 @@ def build_optimizers(
         try:
             optimizers[name] = _build(registry, config[name], model, share)
         except ConfigError as error:
-            raise ConfigError([_of(name, share, problem) for problem in error.problems]) from error
+            raise ConfigError(
+                [_locate(name, share, problem) for problem in error.problems]
+            ) from error
     return optimizers
 
 
@@ -77,7 +79,6 @@ def divide(
     Raises:
         ConfigError: If a parameter has two optimizers or none, or an optimizer has no parameter.
     """
-    owners: dict[int, str] = {}
     takes_rest = [name for name, part in config.items() if part.get("params") is None]
     if len(takes_rest) > 1:
         raise ConfigError(
@@ -85,19 +86,8 @@ def divide(
             path=(takes_rest[1],),
             parameter="params",
         )
-    for name, part in config.items():
-        if name in takes_rest:
-            continue
-        path: KeyPath = (name, "params")
-        chosen = select(part["params"], trained, path)
-        taken = [each for each in chosen if id(each.tensor) in owners]
-        if taken:
-            other = owners[id(taken[0].tensor)]
-            message = f"the optimizers {other!r} and {name!r} both choose {list_names(taken)}"
-            advice = Suggestion(advice="change the patterns so that they do not overlap")
-            raise ConfigError(message, path=path, parameter="params", suggestion=advice)
-        for each in chosen:
-            owners[id(each.tensor)] = name
+    choices = {name: part["params"] for name, part in config.items() if name not in takes_rest}
+    owners = assign(choices, trained, "optimizers")
     rest = [each for each in trained if id(each.tensor) not in owners]
     if rest and not takes_rest:
         raise ConfigError(
@@ -116,7 +106,7 @@ def divide(
     return shares
 
 
-def _of(name: str, share: list[NamedParameter], problem: Problem) -> Problem:
+def _locate(name: str, share: list[NamedParameter], problem: Problem) -> Problem:
     """Return the problem of one of several optimizers, with its parameters."""
     if not problem.suggestion:
         advice = Suggestion(advice=f"its parameters are {list_names(share)}")

@@ -13,7 +13,7 @@ from hookline.optim.groups import Group, Optimizers, by_name
 from hookline.optim.patterns import (
     NamedParameter,
     Patterns,
-    list_names,
+    assign,
     list_parameters,
     select,
 )
@@ -60,7 +60,8 @@ def make_groups(
     parameters = list_parameters(model) if share is None else list(share)
     rules = groups or {}
     _check_rules(rules, defaults, ("groups",))
-    owners = _assign(rules, parameters)
+    choices = {name: rule["params"] for name, rule in rules.items()}
+    owners = assign(choices, parameters, "groups", ("groups",))
     undecayed: set[int] = set()
     if no_decay is not None:
         undecayed = {id(each.tensor) for each in select(no_decay, parameters, ("no_decay",))}
@@ -142,30 +143,6 @@ class _Layers:
         return 1.0 if depth is None else self._rate ** (self._last - depth)
 
 
-def _assign(
-    rules: Mapping[str, Mapping[str, Any]], parameters: list[NamedParameter]
-) -> dict[int, str]:
-    """Return the rule of each chosen parameter, by the parameter's id."""
-    owners: dict[int, str] = {}
-    for name, rule in rules.items():
-        path: KeyPath = ("groups", name, "params")
-        if "params" not in rule:
-            raise ConfigError("missing 'params': patterns of names", path=path, parameter="params")
-        chosen = select(rule["params"], parameters, path)
-        taken = [each for each in chosen if id(each.tensor) in owners]
-        if taken:
-            other = owners[id(taken[0].tensor)]
-            raise ConfigError(
-                f"the groups {other!r} and {name!r} both choose {list_names(taken)}",
-                path=path,
-                parameter="params",
-                suggestion=Suggestion(advice="change the patterns so that they do not overlap"),
-            )
-        for each in chosen:
-            owners[id(each.tensor)] = name
-    return owners
-
-
 def _values(
     rule: Mapping[str, Any], defaults: Mapping[str, Any], layer_factor: float, is_decayed: bool
 ) -> dict[str, Any]:
@@ -185,8 +162,11 @@ def _values(
 def _check_rules(
     rules: Mapping[str, Mapping[str, Any]], defaults: Mapping[str, Any], path: KeyPath
 ) -> None:
-    """Raise ConfigError if a rule has a misspelled factor, or one for a value that is not known."""
+    """Raise ConfigError if a rule has no patterns, or a factor that is unknown or has no value."""
     for name, rule in rules.items():
+        if "params" not in rule:
+            message = "missing 'params': patterns of parameter names"
+            raise ConfigError(message, path=(*path, name), parameter="params")
         for key, value in rule.items():
             about: dict[str, Any] = {"path": (*path, name, key), "parameter": key}
             nearest = suggest(key, FACTORS).nearest

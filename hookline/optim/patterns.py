@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -78,6 +78,41 @@ def select(
         for each in fitting:
             chosen[id(each.tensor)] = each
     return [each for each in known if id(each.tensor) in chosen]
+
+
+def assign(
+    choices: Mapping[str, Patterns],
+    parameters: Sequence[NamedParameter],
+    noun: str,
+    path: KeyPath = (),
+) -> dict[int, str]:
+    """Return the name of the patterns that choose each parameter, by the parameter's id.
+
+    Args:
+        choices: The patterns by name, of optimizers or groups.
+        parameters: The parameters to choose from.
+        noun: The plural noun for the names in errors: `optimizers` or `groups`.
+        path: The path of the mapping in a config; the patterns are the `params` of a name.
+
+    Raises:
+        ConfigError: If a pattern fits nothing, or a parameter is chosen under two names.
+    """
+    owners: dict[int, str] = {}
+    for name, patterns in choices.items():
+        own_path: KeyPath = (*path, name, "params")
+        chosen = select(patterns, parameters, own_path)
+        taken = [each for each in chosen if id(each.tensor) in owners]
+        if taken:
+            other = owners[id(taken[0].tensor)]
+            raise ConfigError(
+                f"the {noun} {other!r} and {name!r} both choose {list_names(taken)}",
+                path=own_path,
+                parameter="params",
+                suggestion=Suggestion(advice="change the patterns so that they do not overlap"),
+            )
+        for each in chosen:
+            owners[id(each.tensor)] = name
+    return owners
 
 
 def as_list(patterns: Patterns) -> list[str]:

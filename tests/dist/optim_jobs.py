@@ -14,7 +14,7 @@ from hookline import Runner, make_loader
 from hookline.hooks import GradientCumulativeOptimizerHook, MicroBatchHook
 from tests.dist.jobs import network, weights
 from tests.dist.jobs import runner as make_runner
-from tests.optim.small_memory import Small
+from tests.optim.small_memory import Small, small_batches
 
 
 def two_optimizers(model: nn.Module) -> dict[str, torch.optim.Optimizer]:
@@ -102,17 +102,6 @@ def train_with_little_memory(
     )
     run.train()
     return {"weights": weights(run), "steps": run.optimizer_steps, "size": hook.size}
-
-
-def small_batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    generator = torch.Generator().manual_seed(3)
-    return [
-        (
-            torch.randn(37, 6, dtype=torch.float64, generator=generator),
-            torch.randint(3, (37,), generator=generator),
-        )
-        for _ in range(count)
-    ]
 
 
 class TokenModel(nn.Module):

@@ -23,23 +23,12 @@ from hookline.hooks import (
     StopAtHook,
 )
 from tests.helpers import make_runner
-from tests.optim.small_memory import Small
-
-
-def data(count: int = 4, size: int = 37) -> list[Any]:
-    generator = torch.Generator().manual_seed(3)
-    return [
-        (
-            torch.randn(size, 6, dtype=torch.float64, generator=generator),
-            torch.randint(3, (size,), generator=generator),
-        )
-        for _ in range(count)
-    ]
+from tests.optim.small_memory import Small, small_batches
 
 
 def train(folder: Path, model: nn.Module, *hooks: Any, **options: Any) -> Any:
     runner = make_runner(
-        folder, *hooks, model=model, **{"train_loader": data(), "seed": 1, **options}
+        folder, *hooks, model=model, **{"train_loader": small_batches(4), "seed": 1, **options}
     )
     runner.train()
     return runner
@@ -156,7 +145,7 @@ def test_it_works_with_accumulation_and_autocast(tmp_path: Path) -> None:
         Small(limit=16).float(),
         MicroBatchHook(),
         AmpOptimizerHook(),
-        train_loader=[(x.float(), y) for x, y in data()],
+        train_loader=[(x.float(), y) for x, y in small_batches(4)],
     )
     assert runner.optimizer_steps == 8
 
@@ -189,8 +178,8 @@ def test_an_evaluation_shrinks_alone(tmp_path: Path) -> None:
     model = Small()
     model.eval_limit = 16
     hook = MicroBatchHook()
-    runner = train(tmp_path, model, hook, EvalHook(), val_loader=data(2))
-    plain = train(tmp_path, Small(), EvalHook(), val_loader=data(2))
+    runner = train(tmp_path, model, hook, EvalHook(), val_loader=small_batches(2))
+    plain = train(tmp_path, Small(), EvalHook(), val_loader=small_batches(2))
     assert (hook.size, hook.eval_size) == (0, 10)
     assert runner.metrics["val_loss"] == pytest.approx(plain.metrics["val_loss"], rel=1e-12)
 

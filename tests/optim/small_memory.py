@@ -40,3 +40,15 @@ class Small(nn.Module):
             raise torch.OutOfMemoryError("forward")
         hidden = Limited.apply(self.first(inputs).tanh(), self.backward_limit)
         return self.last(hidden)
+
+
+def small_batches(count: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return batches of 37 samples in float64."""
+    generator = torch.Generator().manual_seed(3)
+    return [
+        (
+            torch.randn(37, 6, dtype=torch.float64, generator=generator),
+            torch.randint(3, (37,), generator=generator),
+        )
+        for _ in range(count)
+    ]

@@ -6,7 +6,7 @@ import pytest
 from torch import nn
 
 from hookline.errors import ConfigError
-from hookline.optim.patterns import list_parameters, select
+from hookline.optim.patterns import assign, list_parameters, select
 
 
 class Blocks(nn.Module):
@@ -62,3 +62,20 @@ def test_an_empty_pattern_is_an_error(patterns: str | list[str]) -> None:
     with pytest.raises(ConfigError) as caught:
         names(patterns)
     assert caught.value.parameter == "params"
+
+
+def test_each_parameter_is_chosen_under_one_name() -> None:
+    parameters = list_parameters(Blocks())
+    owners = assign({"last": "head", "norms": ["norm"]}, parameters, "groups")
+    chosen = {
+        each.name: owners[id(each.tensor)] for each in parameters if id(each.tensor) in owners
+    }
+    assert chosen == {
+        "blocks.0.0.weight": "norms",
+        "blocks.0.0.bias": "norms",
+        "head.weight": "last",
+        "head.bias": "last",
+    }
+    with pytest.raises(ConfigError) as caught:
+        assign({"last": "head", "biases": "*.bias"}, parameters, "groups", ("groups",))
+    assert caught.value.path == ("groups", "biases", "params")
