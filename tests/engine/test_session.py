@@ -34,7 +34,7 @@ def failing_at(site: str, error: type[BaseException] = Boom) -> BaseHook:
 
 
 TRAINING_SITES = [
-    site for site in SITE_NAMES if "test" not in site and site not in ("optimize", "after_load_checkpoint", "on_exception", "cleanup")
+    site for site in SITE_NAMES if "test" not in site and "predict" not in site and site not in ("optimize", "after_load_checkpoint", "on_exception", "cleanup")
     and "checkpoint" not in site
 ]  # fmt: skip
 # Of the sites that lie outside of iterations, in a run of two epochs of four iterations.
