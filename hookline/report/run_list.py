@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.report.collect import PresentPictures, RunReader, is_run, page_data
-from hookline.report.curves import parse_line
+from hookline.report.last_rows import last_report
 from hookline.report.names import LOG, TIMELINE
 from hookline.report.pictures import Picture, find_pictures
 from hookline.report.timeline import RunState, find_sessions, infer_state, read_timeline
@@ -18,8 +18,6 @@ MAX_DEPTH = 3  # folders below the given one
 MAX_POINTS = 20_000  # of all curves of a run
 MAX_RUNS = 500
 MAX_SHOWN = 12  # runs on one page
-TAIL_BYTES = 20_000  # of a log, for its last row
-BRIEF_METRICS = ("loss", "val_loss", "accuracy")
 
 Row = dict[str, Any]
 
@@ -96,31 +94,6 @@ class RunList:
                 self._readers[name] = reader
 
 
-def last_report(folder: Path) -> tuple[str, float]:
-    """Return the last row of a run's log in a few words, and its time."""
-    try:
-        with open(folder / LOG, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - TAIL_BYTES))
-            lines = file.read().splitlines()
-    except OSError:
-        return "", 0.0
-    for line in reversed(lines[-20:]):
-        row = parse_line(line)
-        if row is not None and "iter" in row:
-            moment = row.get("wall_time")
-            return _describe_row(row), float(moment) if isinstance(moment, (int, float)) else 0.0
-    return "", 0.0
-
-
-def _describe_row(row: Row) -> str:
-    parts = [f"epoch {row.get('epoch', '?')}", f"iteration {row['iter']}"]
-    for name in BRIEF_METRICS:
-        if isinstance(row.get(name), float):
-            parts.append(f"{name} {row[name]:.4g}")
-    return ", ".join(parts)
-
-
 def _find_runs(root: Path) -> list[tuple[str, Path]]:
     found: list[tuple[str, Path]] = []
     for where, folders, _ in os.walk(root):
@@ -147,13 +120,17 @@ def _read_state(folder: Path) -> RunState:
 
 
 def _make_row(name: str, reader: RunReader) -> Row:
-    text, changed = last_report(reader.folder)
+    last = last_report(reader.folder)
+    state = _read_state(reader.folder).name
+    parts = [last.position, last.results]
+    if state == "running":
+        parts.append(last.time_left)
     row = {
         "id": name,
         "name": reader.name,
-        "state": _read_state(reader.folder).name,
-        "text": text,
-        "changed": changed,
+        "state": state,
+        "text": ", ".join(part for part in parts if part),
+        "changed": last.time,
     }
     row["version"] = _version(reader, row)
     return row

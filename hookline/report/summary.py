@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from hookline.duration import format_duration
+from hookline.report.last_rows import describe_time_left
 
 MAX_METRICS = 6
 MAX_FILES = 5
@@ -78,8 +79,14 @@ def _last(last: dict[str, float]) -> str:
 
 
 def _progress(data: Data) -> str:
-    epoch = _count("epoch", data["epoch"], data["max_epochs"])
-    return f"{epoch}, {_count('iteration', data['iter'], data['max_iters'])}"
+    parts = [
+        _count("epoch", data["epoch"], data["max_epochs"]),
+        _count("iteration", data["iter"], data["max_iters"]),
+    ]
+    eta = data["last"].get("train/eta")
+    if data["state"]["name"] == "running" and eta is not None:
+        parts.append(describe_time_left(eta))
+    return ", ".join(part for part in parts if part)
 
 
 def _count(unit: str, number: int, limit: int | None) -> str:

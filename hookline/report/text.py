@@ -38,7 +38,8 @@ def _render(run_list: RunList, runs: list[dict[str, Any]], width: int) -> str:
         return f"no runs in {run_list.folder}"
     lines = []
     for run in runs:
-        lines.append(f"{run['state']:<9} {escaped(run['name'])}  {run['text']}".rstrip())
+        text = escaped(f"{run['name']}  {run['text']}").rstrip()
+        lines.append(f"{run['state']:<9} {text}")
     for run in run_list.data([runs[0]["id"]], lambda _: _no_pictures)["runs"]:
         lines += _details(run, width)
     return "\n".join(lines)

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from hookline.cli.main import main
+from tests.report.folders import make_run
 from tests.report.runs import crashed_and_resumed, demo
 
 pytestmark = pytest.mark.slow
@@ -93,6 +94,31 @@ def test_the_slider_changes_the_picture(runs, open_page):
     assert page.complaints == []
 
 
+def test_the_cards_of_pictures_have_no_empty_areas(tmp_path, open_page):
+    run = make_run(tmp_path / "run")
+    for name, size in {
+        "wide": (900, 100),
+        "tall": (300, 900),
+        "tiny": (8, 8),
+        "flat": (50, 5),
+    }.items():
+        path = run / "visualizations" / name / "step_1.png"
+        path.parent.mkdir(parents=True)
+        Image.new("RGB", size, (200, 0, 0)).save(path)
+    assert main(["report", str(run)]) == 0
+    page = open_page(f"file://{run / 'report.html'}")
+    cards = page.locator(".picture").all()
+    assert len(cards) == 4
+    for card in cards:
+        picture = card.locator("img").bounding_box()
+        box = card.bounding_box()
+        assert box["width"] - picture["width"] < 40  # its padding
+        assert box["height"] - picture["height"] < 80  # its padding and its title
+    tiny = page.locator(".picture img.tiny")
+    assert sorted(each.get_attribute("alt") for each in tiny.all()) == ["flat", "tiny"]
+    assert page.complaints == []
+
+
 def test_the_page_of_a_resumed_run_shows_the_interruption(runs, open_page):
     page = open_page(f"file://{runs[1] / 'report.html'}")
     text = section(page, "Timeline").inner_text()
@@ -117,6 +143,29 @@ def test_two_runs_are_drawn_in_one_chart_and_their_configs_are_compared(runs, op
     assert "train/loss · demo" in labels
     assert "train/loss · crashed" in labels
     assert "training.epochs" in page.locator(".differences").inner_text()
+    assert page.complaints == []
+
+
+def test_the_legend_of_a_comparison_shows_the_color_and_the_dash_of_each_curve(
+    runs, open_page, tmp_path
+):
+    target = tmp_path / "both.html"
+    assert main(["report", *map(str, runs), "-o", str(target)]) == 0
+    page = open_page(f"file://{target}")
+    legend = page.locator('[data-chart="loss"] .u-legend')
+    marks = {}
+    for row in legend.locator(".u-series").all()[1:]:  # the first one is the x axis
+        style = "(mark) => [getComputedStyle(mark).backgroundImage, mark.style.background]"
+        image, background = row.locator(".u-marker").evaluate(style)
+        marks[row.locator(".u-label").inner_text()] = (image != "none", background)
+    assert marks["train/loss · demo"] == (False, "var(--c0)")
+    assert marks["train/loss · crashed"] == (False, "var(--c1)")
+    assert marks["val/loss · demo"][0]
+    assert marks["val/loss · crashed"][0]
+    assert len({background for _, background in marks.values()}) == 4
+    solid, dashed = (pixels(legend.locator(".u-marker").nth(index)) for index in (1, 2))
+    blue = [near(mark, (0x25, 0x63, 0xC9)) for mark in (solid, dashed)]
+    assert blue[0] > blue[1] > 0
     assert page.complaints == []
 
 

@@ -7,7 +7,7 @@ import os
 import torch
 
 from hookline.report.environment import environment
-from hookline.report.run_list import RunList, last_report
+from hookline.report.run_list import RunList
 from tests.report.folders import ROW, make_run, write_rows
 
 START = {"what": "start", "time": 1.0, "iter": 0, "epoch": 0}
@@ -90,9 +90,13 @@ def test_a_picture_is_found_by_run_series_and_step(tmp_path):
     assert run_list.picture("a", "..", 3) is None
 
 
-def test_the_last_report_skips_torn_lines(tmp_path):
-    folder = make_run(tmp_path / "a", rows=[{**ROW, "accuracy": 0.5}])
-    with (folder / "log.jsonl").open("a") as file:
-        file.write('{"mode": "tr')
-    assert last_report(folder) == ("epoch 1, iteration 1, loss 1, accuracy 0.5", 1.0)
-    assert last_report(tmp_path / "absent") == ("", 0.0)
+def test_the_time_left_is_shown_of_running_runs_only(tmp_path):
+    rows = [{**ROW, "eta": 60.0}]
+    alive = {**START, **environment(torch.device("cpu"))}
+    make_run(tmp_path / "running", rows=rows, timeline=[alive])
+    make_run(tmp_path / "stopped", rows=rows, timeline=[START, STOP])
+    texts = {run["id"]: run["text"] for run in RunList(tmp_path).runs()}
+    assert texts == {
+        "running": "epoch 1, iteration 1, loss 1, 1 min 0 s left",
+        "stopped": "epoch 1, iteration 1, loss 1",
+    }

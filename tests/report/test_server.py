@@ -188,6 +188,26 @@ def test_a_read_only_page_has_no_buttons_and_rejects_requests(tmp_path, processe
     assert not (tmp_path / "long/.hookline.control").exists()
 
 
+def test_the_list_of_runs_is_aligned_and_shows_the_metrics_of_ended_runs(
+    tmp_path, processes, open_page
+):
+    row = {"mode": "val", "iter": 60, "epoch": 3, "wall_time": 1e9, "step": 3, "accuracy": 0.75}
+    begin = {"what": "start", "time": 1e9, "iter": 0, "epoch": 0}
+    end = {"what": "stop", "time": 1e9 + 9, "iter": 60, "epoch": 3, "finished": True}
+    for name in ("a", "a_run_with_a_long_name"):
+        make_run(tmp_path / name, rows=[row], timeline=[begin, end])
+    make_run(tmp_path / "failed", rows=[row], timeline=[begin, {**end, "what": "fail"}])
+    page = open_page(watch(tmp_path, processes))
+    page.wait_for_selector("#runs .badge")
+    badges = [badge.bounding_box() for badge in page.locator("#runs .badge").all()]
+    assert len(badges) == 3
+    assert len({(badge["x"], badge["width"]) for badge in badges}) == 1
+    assert "accuracy 0.75" in page.locator("#runs").inner_text()
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.complaints == []
+
+
 EVIL = "<img src=x onerror=document.title='hit'>"
 
 

@@ -34,6 +34,13 @@ def test_the_summary_has_the_results_and_the_progress():
     assert found["duration"] == "15.0 s in 2 sessions, over 1 min 45 s"
 
 
+def test_the_time_left_is_shown_while_the_run_is_running():
+    last = {"train/eta": 90.0}
+    running = rows(state={"name": "running", "why": ""}, last=last)
+    assert running["progress"] == "epoch 2 of 2, iteration 20, 1 min 30 s left"
+    assert rows(last=last)["progress"] == "epoch 2 of 2, iteration 20"
+
+
 def test_unknown_facts_are_left_out():
     found = rows(sessions=[], best={}, last={})
     assert set(found) == {"state", "progress", "folder"}

@@ -22,6 +22,19 @@ function placeOf(tag) {
   return { group: "Others", chart: tag, label: tag };
 }
 
+// Return the background of a curve's mark in the legend: its color, interrupted like its line.
+function legendMark(code, dash) {
+  const stroke = `var(--c${code % 8})`;
+  if (!dash) return stroke;
+  let at = 0;
+  const stops = dash.map((length, index) => {
+    const from = at;
+    at += length;
+    return `${index % 2 ? "transparent" : stroke} ${from}px ${at}px`;
+  });
+  return `repeating-linear-gradient(90deg, ${stops.join(", ")})`;
+}
+
 // Return {group: {chart: [{run, index, tag, label, curve}]}} in the order of the page.
 function arrange(runs) {
   const groups = new Map(GROUPS.map((name) => [name, new Map()]));
@@ -103,6 +116,7 @@ class Chart {
     const position = (value) => (this.ends ? number(epochOf(this.ends, value)) : String(value));
     const axis = this.ends ? "epoch" : "iteration";
     const series = [{ label: axis, value: (u, value) => (value === null ? "" : position(value)) }], tables = [];
+    this.marks = ["transparent"]; // in the legend, for each series; the first is the x axis
     const seen = {}; // the number of curves of each run in this chart so far
     curves.forEach(({ run, index, label, curve }, order) => {
       const several = runCount > 1, code = several ? index : order;
@@ -115,10 +129,12 @@ class Chart {
       line.stroke = () => color(code);
       line.value = (u, value) => (value === null || value === undefined ? "–" : this.unit(value));
       series.push({ ...line, ...raw, points: { show: few, size: 5 } });
+      this.marks.push(legendMark(code, line.dash));
       if (weight) {
         const xs = curve.mean_x || curve.x, ys = curve.mean_y || curve.y;
         tables.push([xs, smooth(ys, weight)]);
         series.push({ ...line, label: `${name}, smoothed`, width: 2, points: { show: false } });
+        this.marks.push(legendMark(code, line.dash));
       }
     });
     const data = tables.length ? uPlot.join(tables) : [[]];
@@ -152,10 +168,10 @@ class Chart {
         { ...axis, label: series[0].label, labelSize: 16, labelFont: "11px sans-serif",
           ...(this.ends ? { splits: (u, index, min, max) => epochTicks(this.ends, min, max, u.width / 50) } : {}),
           values: (u, values) => values.map((value) => (this.ends ? number(epochOf(this.ends, value)) : number(value))) },
-        { ...axis, size: 70, values: (u, values) => values.map((value) => this.unit(value)) },
+        { ...axis, size: 82, values: (u, values) => values.map((value) => this.unit(value)) },
       ],
       cursor: { sync: { key: "hookline" }, dataIdx },
-      legend: { live: true },
+      legend: { live: true, markers: { width: 0, fill: (u, index) => this.marks[index] } },
       hooks: { setCursor: [(u) => { if (u.cursor.idx === null || u.cursor.left < 0) this.showLast(u); }] },
     }, data, this.place);
     this.showLast(this.plot);

@@ -148,8 +148,8 @@ function listRuns(runs) {
         class: action, onclick: (event) => sendRequest(run, action, event.target),
       }, action === "save" ? "save now" : "stop"))
       : [];
-    return el("li", {}, el("label", {}, box, run.name), el("span", { class: `badge ${run.state}` }, run.state),
-      el("span", { class: "faint" }, run.text), buttons);
+    return el("li", {}, el("label", {}, box, el("span", {}, run.name)), el("span", { class: `badge ${run.state}` }, run.state),
+      el("span", { class: "faint" }, run.text), el("span", { class: "buttons" }, buttons));
   }));
 }
 

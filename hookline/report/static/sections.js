@@ -145,11 +145,15 @@ function isGradient(series) {
   return /^GradientFlow/.test(series.name);
 }
 
+const TINY = 200; // pixels of the width of a picture
+
 // One series of pictures with a slider for the iteration.
 function pictureCard(run, series, title) {
   const key = `${run.folder}\n${series.name}`;
   const last = series.frames.length - 1;
   const image = el("img", { alt: series.name });
+  // An enlarged picture of few pixels keeps their edges.
+  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth < TINY));
   const label = el("span", { class: "faint" });
   const slider = el("input", { type: "range", min: 0, max: last, step: 1, "aria-label": `iteration of ${series.name}` });
   const show = (index) => {
@@ -176,7 +180,7 @@ function picturesSection(data, wanted) {
       cards.push(pictureCard(run, series, data.runs.length > 1 ? `${run.name} · ${series.name}` : series.name));
     }
   }
-  return cards.length ? el("div", { class: "grid" }, cards) : null;
+  return cards.length ? el("div", { class: "pictures" }, cards) : null;
 }
 
 const BAR_WIDTH = 4, BAR_HEIGHT = 80; // pixels of a bar of a histogram
@@ -194,9 +198,9 @@ function histogramBars(record) {
 function recordsSection(data) {
   return perRun(data.runs, (run) => {
     if (!run.records.length) return null;
-    return run.records.map((record) => el("div", {},
+    return el("div", { class: "records" }, run.records.map((record) => el("div", { class: record.mode },
       el("h3", {}, record.name, el("span", { class: "faint" }, ` ${record.mode}, iteration ${record.step ?? record.iter}`)),
-      record.mode === "text" ? el("pre", {}, record.text) : histogramBars(record)));
+      record.mode === "text" ? el("pre", {}, record.text) : histogramBars(record))));
   });
 }
 
