@@ -35,7 +35,7 @@ def run(
         _check_data(runner, split, resolved)
         path = find_checkpoint(runner, checkpoint)
         runner.checkpointer.load_from = path
-        _remove_writers(runner)
+        remove_writers(runner)
         metrics = runner.test() if split == "test" else runner.validate()
     if as_json:
         print_json({"checkpoint": str(path), "split": split, "metrics": dict(metrics)})
@@ -98,7 +98,7 @@ def _check_data(runner: Runner, split: str, config: Config) -> None:
     raise ConfigError(config.locate(problem))
 
 
-def _remove_writers(runner: Runner) -> None:
+def remove_writers(runner: Runner) -> None:
     """Remove hooks that write files: a training run may be using the same directory."""
     for hook in list(runner.hooks):
         if isinstance(hook, (CheckpointHook, LoggerHook, PeriodicWriterHook)):

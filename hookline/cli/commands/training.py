@@ -1,4 +1,4 @@
-"""Commands that train or evaluate a model: train, test, dry-run, verify-resume."""
+"""Commands that train or evaluate a model: train, test, predict, dry-run, verify-resume."""
 
 from __future__ import annotations
 
@@ -18,6 +18,20 @@ from hookline.cli.commands.options import (
 from hookline.cli.group import Command, is_debug
 
 OVERRIDE = re.compile(r"\+?[\w.\[\]]+=")
+
+
+checkpoint_option = click.option(
+    "--checkpoint",
+    metavar="PATH|best|last",
+    help="The weights. Default: the best of the work directory, or else the last.",
+)
+split_option = click.option(
+    "--split",
+    type=click.Choice(["test", "val"]),
+    default="test",
+    show_default=True,
+    help="The data.",
+)
 
 
 class TrainCommand(Command):
@@ -78,18 +92,8 @@ def train(context: click.Context, /, **options: Any) -> int:
 
 @click.command(cls=Command, epilog=CONFIG_NOTE)
 @config_arguments
-@click.option(
-    "--checkpoint",
-    metavar="PATH|best|last",
-    help="The weights to test. Default: the best of the work directory, or else the last.",
-)
-@click.option(
-    "--split",
-    type=click.Choice(["test", "val"]),
-    default="test",
-    show_default=True,
-    help="The data to test on.",
-)
+@checkpoint_option
+@split_option
 @work_dir_option("Directory of the checkpoints.")
 @device_option
 @json_option
@@ -103,6 +107,35 @@ def test(**options: Any) -> int:
       hookline test configs/digits.yaml --checkpoint runs/digits/epoch_3.pth --json
     """
     from hookline.cli.test import run
+
+    return run(**options)
+
+
+@click.command(cls=Command, epilog=CONFIG_NOTE)
+@config_arguments
+@checkpoint_option
+@split_option
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(),
+    help="The file to write, .pt or .npy. Default: predictions_SPLIT.pt in the work directory.",
+)
+@work_dir_option("Directory of the checkpoints.")
+@device_option
+@json_option
+def predict(**options: Any) -> int:
+    """Write the predictions of a trained model to a file.
+
+    The predictions are in the order of the data.
+
+    \b
+    Examples:
+      hookline predict configs/digits.yaml
+      hookline predict configs/digits.yaml --split val -o predictions.npy
+    """
+    from hookline.cli.predict import run
 
     return run(**options)
 
