@@ -79,13 +79,17 @@ class HooksInList:
         for index, hook in enumerate(self._hook_list):
             if not isinstance(hook, BaseHook):
                 raise TypeError(f"a hook is an instance of Hook, got {hook!r}")
-            if hook.runner is not self:
+            if not self._owns(hook):
                 self._add(hook, index)
         self._compile()  # type: ignore[attr-defined]
 
+    def _owns(self, hook: BaseHook) -> bool:
+        owner: object = hook.runner
+        return owner is self
+
     def _add(self, hook: BaseHook, index: int) -> None:
-        before = [each for each in self._hook_list[:index] if each.runner is self]
-        after = [each for each in self._hook_list[index:] if each.runner is self]
+        before = [each for each in self._hook_list[:index] if self._owns(each)]
+        after = [each for each in self._hook_list[index:] if self._owns(each)]
         hook.name = unique_name(hook, [each.name for each in (*before, *after)])
         lowest = get_priority(before[-1].priority) if before else Priority.HIGHEST
         highest = get_priority(after[0].priority) if after else Priority.LOWEST

@@ -29,19 +29,19 @@ class NotifyHook(BaseHook):
         webhook: Address to post messages to. It counts as a secret: logs and saved configs show
             `***`.
         command: Program and its arguments. It gets the message as its input. No shell is involved.
-        on: Moments to report, of `end`, `failure` and `best`.
+        moments: Moments to report, of `end`, `failure` and `best`.
         timeout: Number of seconds for one delivery, and for the rest of them at the end of the run.
 
     Example:
         ```yaml
         hooks:
-          - {type: NotifyHook, command: [tee, -a, messages.txt], on: [end, failure]}
+          - {type: NotifyHook, command: [tee, -a, messages.txt], moments: [end, failure]}
         ```
     """
 
     webhook: str | None = None
     command: list[str] | None = None
-    on: Sequence[Moment] = ("end", "failure", "best")
+    moments: Sequence[Moment] = ("end", "failure", "best")
     timeout: float = 10.0
 
     # Runs late in `after_*`, when other hooks have added their metrics.
@@ -55,7 +55,7 @@ class NotifyHook(BaseHook):
         if self.timeout <= 0:
             raise parameter_error(self, "timeout", "must be above 0")
         self._notifier: Notifier | None = None
-        if "best" not in self.on:
+        if "best" not in self.moments:
             self.disable_sites("after_val")
 
     def before_train(self, runner: BaseRunner) -> None:
@@ -75,11 +75,11 @@ class NotifyHook(BaseHook):
             self._send(runner, "best", f"new best {format_scalars(improved)}")
 
     def after_train(self, runner: BaseRunner) -> None:
-        if "end" in self.on:
+        if "end" in self.moments:
             self._send(runner, "end", f"ended: {runner.stop_reason}")
 
     def on_exception(self, runner: BaseRunner) -> None:
-        if "failure" in self.on:
+        if "failure" in self.moments:
             error = runner.exception
             self._send(runner, "failure", f"failed: {type(error).__name__}: {error}")
 

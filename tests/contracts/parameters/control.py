@@ -142,7 +142,7 @@ ROWS: dict[str, list[Row]] = {
         *rows(
             messages,
             {"command": ["true"]},
-            on=(("end", "failure", "best"), ["failure"]),
+            moments=(("end", "failure", "best"), ["failure"]),
             timeout=(10.0, 60.0),
         ),
     ],
