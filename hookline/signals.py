@@ -92,6 +92,8 @@ class SignalHandlers:
         self.received.append(signum)
         if len(self.received) > 1 or self._stop is None:
             signal.signal(signum, self._old_handlers[signum])
+            if is_interactive() and signum == signal.SIGINT:
+                raise KeyboardInterrupt  # It ends the call. SystemExit would end the session.
             raise Interrupted(signum)
         name = signal.Signals(signum).name
         # To the file descriptor: the signal may arrive inside a log call, which is not reentrant.

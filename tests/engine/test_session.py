@@ -290,6 +290,22 @@ def test_an_interrupt_in_an_interactive_session_ends_the_call_and_train_continue
     assert all(map(torch.equal, weights_after(runner), expected))
 
 
+@pytest.mark.parametrize("site", ["before_val_iter", "after_train_iter"])
+def test_an_interrupt_of_an_evaluation_and_a_second_one_end_only_the_interactive_call(
+    tmp_path, monkeypatch, site
+):
+    monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+
+    def interrupt(runner):
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    runner = make_runner(tmp_path, LambdaHook(**{site: interrupt}), val_loader=batches(1))
+    with pytest.raises(KeyboardInterrupt):
+        runner.train() if site == "after_train_iter" else runner.validate()
+    assert not runner.loop.is_running
+
+
 def test_a_termination_ends_an_interactive_session(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     hook = LambdaHook(after_train_iter=lambda runner: os.kill(os.getpid(), signal.SIGTERM))
