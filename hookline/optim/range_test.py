@@ -18,7 +18,7 @@ from hookline.optim.modes import OptimizerModes
 
 MIN_ITERATIONS = 10
 SMOOTHING = 0.3  # standard deviation of the smoothing, in decades of the rate
-FALL_SHARE = 0.85  # of the whole fall of the loss, which is over at the suggested rate
+FALL_SHARE = 0.8  # of the whole fall of the loss, which is over at the suggested rate
 START_SHARE = 0.1  # of the points, whose rates are too small to change the loss
 NOISE_SCALE = 1.5  # from a median absolute deviation to a standard deviation, about
 DIVERGENCE_FACTOR = 3.0  # The test ends when the loss rises by this multiple of its fall.

@@ -29,7 +29,7 @@ def suggest(losses: list[float]) -> float | None:
     return RangeTest(RATES[: len(losses)], losses).suggestion()
 
 
-EXPECTED = pytest.approx(3e-2, rel=0.6)  # where about 85% of the fall is over
+EXPECTED = pytest.approx(3e-2, rel=0.6)  # where about 80% of the fall is over
 
 
 def test_a_flat_start_and_a_monotone_fall_suggest_the_end_of_the_fall() -> None:
