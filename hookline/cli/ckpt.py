@@ -28,7 +28,7 @@ from hookline.cli.errors import CommandLineError, ExitCode
 from hookline.cli.output import print_json, print_path, print_table
 from hookline.cli.printing import show
 from hookline.errors import dotted
-from hookline.events.format import format_scalars
+from hookline.events.format import format_bytes, format_scalars
 from hookline.remote import RemoteDirectory, is_url, shown, split_url
 from hookline.verify import NOT_COMPARED, compare_checkpoints
 
@@ -221,7 +221,7 @@ def _entry_row(entry: Entry) -> tuple[str, ...]:
         ", ".join(entry.names),
         str(entry.epoch),
         str(entry.step),
-        f"{entry.size / 1e6:.1f} MB",
+        format_bytes(entry.size),
         _format_date(entry.time),
         " ".join(remarks).strip(),
     )
@@ -238,7 +238,7 @@ def _describe(checkpoint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         elif tensors:
             count = sum(tensor.numel() for tensor in tensors)
             size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-            yield key, f"{len(tensors)} tensors, {count:,} values, {size / 1e6:.1f} MB"
+            yield key, f"{len(tensors)} tensors, {count:,} values, {format_bytes(size)}"
         else:
             yield key, _shorten(str(value))
 

@@ -15,9 +15,9 @@ from hookline.cli.output import print_json, print_table
 from hookline.cli.printing import show
 from hookline.config import check, load_config
 from hookline.dry_run import DryRunResult, Finding, dry_run
-from hookline.dry_run.estimates import format_bytes
 from hookline.duration import format_duration
 from hookline.errors import ConfigError
+from hookline.events.format import format_bytes
 from hookline.runner import Runner
 
 

@@ -20,6 +20,7 @@ from hookline.dry_run.findings import Finding
 from hookline.dry_run.loaders import count_batches, list_loaders
 from hookline.duration import parse_duration
 from hookline.engine import BaseHook, BaseRunner
+from hookline.events.format import format_bytes
 from hookline.hooks import CheckpointHook, EvalHook, TimeLimitHook
 from hookline.optim.groups import by_name
 
@@ -186,17 +187,6 @@ def check_workers(workload: Workload, waiting_share: float) -> list[Finding]:
             advice = f"raise loader.num_workers, which is {workers}"
         return [Finding("warning", "loader", text, advice)]
     return []
-
-
-def format_bytes(size: float) -> str:
-    """Return `1.5 GB`."""
-    if size < 1000:
-        return f"{size:.0f} B"
-    for unit in ("kB", "MB", "GB", "TB"):
-        size /= 1000
-        if size < 1000:
-            return f"{size:.1f} {unit}"
-    return f"{size / 1000:.1f} PB"
 
 
 def _find_hook(runner: BaseRunner, kind: type[H]) -> H | None:

@@ -9,6 +9,7 @@ import torch
 import yaml
 from torch.nn.parameter import is_lazy
 
+from hookline.events.format import format_bytes
 from hookline.secrets import mask_secrets
 
 LONGEST = 20_000  # characters of a model's description
@@ -57,10 +58,10 @@ def describe_model(model: torch.nn.Module) -> str:
     total = sum(each.numel() for each in shaped)
     trained = sum(each.numel() for each in shaped if each.requires_grad)
     layers = sum(any(True for _ in each.parameters(recurse=False)) for each in model.modules())
-    megabytes = sum(each.numel() * each.element_size() for each in tensors) / 2**20
+    size = sum(each.numel() * each.element_size() for each in tensors)
     return (
         f"{type(model).__name__}, {_count(layers, 'layer')}, {_count(total, 'parameter')} "
-        f"({trained:,} trainable), {megabytes:,.2f} MB"
+        f"({trained:,} trainable), {format_bytes(size)}"
     )
 
 

@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 
 from hookline import Runner, make_loader
 from hookline.dry_run import estimates
-from hookline.dry_run.estimates import Workload, format_bytes
+from hookline.dry_run.estimates import Workload
 
 WORKLOAD = Workload(
     iterations=100,
@@ -135,18 +135,3 @@ def test_too_many_workers_and_long_waits_are_warnings() -> None:
     assert "num_workers" in finding.advice
     (finding,) = estimates.check_workers(replace(WORKLOAD, workers=100_000), 0.0)
     assert "100000 data workers" in finding.text
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1500, "1.5 kB"),
-        (2.5e9, "2.5 GB"),
-        (3e15, "3.0 PB"),
-        (4e18, "4000.0 PB"),
-    ],
-)
-def test_sizes_are_readable(size: float, text: str) -> None:
-    assert format_bytes(size) == text

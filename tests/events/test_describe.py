@@ -51,11 +51,11 @@ def test_a_model_is_described_by_layers_parameters_and_memory() -> None:
     model = nn.Sequential(nn.Linear(4, 2), nn.ReLU(), nn.BatchNorm1d(2), nn.Linear(2, 1))
     model[0].requires_grad_(False)
     described = describe_model(model)
-    assert described == "Sequential, 3 layers, 17 parameters (7 trainable), 0.00 MB"
+    assert described == "Sequential, 3 layers, 17 parameters (7 trainable), 92 B"
 
 
 def test_parameters_without_a_shape_do_not_count() -> None:
     model = nn.Sequential(nn.LazyLinear(3), nn.Linear(256, 1024))
     assert describe_model(model) == (
-        "Sequential, 2 layers, 263,168 parameters (263,168 trainable), 1.00 MB"
+        "Sequential, 2 layers, 263,168 parameters (263,168 trainable), 1.1 MB"
     )

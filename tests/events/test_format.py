@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hookline.events.format import for_lines, format_scalars, format_value
+from hookline.events.format import for_lines, format_bytes, format_scalars, format_value
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,18 @@ def test_values_that_are_only_for_curves_are_left_out_of_lines() -> None:
 def test_a_few_learning_rates_of_groups_are_shown(count: int, shown: int) -> None:
     rates = {f"lr/{index}": 0.1 for index in range(count - 1)}
     assert len(for_lines({**rates, "lr_head/0": 0.1})) == shown
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1500, "1.5 kB"),
+        (2.5e9, "2.5 GB"),
+        (3e15, "3.0 PB"),
+        (4e18, "4000.0 PB"),
+    ],
+)
+def test_sizes_are_readable(size: float, text: str) -> None:
+    assert format_bytes(size) == text
