@@ -20,7 +20,7 @@ FUZZ_SECONDS ?= 600
 FUZZ_SEED ?= 0
 CODE := hookline tests benchmarks examples scripts
 # The optional features that the tests use.
-EXTRAS := gpu,s3,captum,watch,tensorboard,wandb,mlflow,dvclive,trackio
+EXTRAS := gpu,s3,onnx,captum,watch,tensorboard,wandb,mlflow,dvclive,trackio
 # Without a network, trackers give up at once instead of waiting for a timeout.
 OFFLINE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY=127.0.0.1,localhost
 

@@ -46,6 +46,8 @@ ELSEWHERE = {
     "events/memory.py": "hooks/test_logger_hook.py",
     "events/receipts.py": "events/test_delivery.py",
     "events/record_files.py": "events/test_every_value_arrives.py",
+    "export/checkpoints.py": "cli/test_export.py",
+    "export/errors.py": "export/test_verification.py",
     "metrics/base.py": "metrics/test_measurement.py",
     "profiling/profile_files.py": "hooks/test_profiler_hook.py",
     "report/names.py": "report/test_control.py",

@@ -22,6 +22,7 @@ from .ema_hook import EMAHook as EMAHook
 from .empty_cache_hook import EmptyCacheHook as EmptyCacheHook
 from .eval_hook import DistEvalHook as DistEvalHook
 from .eval_hook import EvalHook as EvalHook
+from .export_hook import ExportHook as ExportHook
 from .feature_map_hook import FeatureMapHook as FeatureMapHook
 from .freeze_hook import FreezeHook as FreezeHook
 from .gradient_flow_hook import GradientFlowHook as GradientFlowHook

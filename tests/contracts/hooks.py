@@ -35,6 +35,7 @@ ACTIVE: dict[str, dict[str, Any]] = {
     "EarlyStoppingHook": {"min_delta": 10.0, "patience": 1},
     "EmptyCacheHook": {"after_iter": True},
     "EvalHook": {"by_epoch": False, "interval": 4},
+    "ExportHook": {"formats": ["safetensors"]},
     "FeatureMapHook": {"frequency": 3},
     "FlatCosineAnnealingLrUpdaterHook": {"start_percent": 0.25, "by_epoch": False},
     "Fp16OptimizerHook": {"loss_scale": TOO_LARGE},

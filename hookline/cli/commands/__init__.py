@@ -12,12 +12,12 @@ from hookline.cli.commands.checkpoints import ckpt
 from hookline.cli.commands.configs import batch_find, config, hooks, lr, lr_find, plan, sites
 from hookline.cli.commands.projects import init, new_hook, run_as
 from hookline.cli.commands.runs import log, report, watch
-from hookline.cli.commands.training import dry_run, predict, test, train, verify_resume
+from hookline.cli.commands.training import dry_run, export, predict, test, train, verify_resume
 from hookline.cli.group import Group
 from hookline.version import __version__
 
 SECTIONS = {
-    "Train": [train, test, predict, dry_run, verify_resume],
+    "Train": [train, test, predict, export, dry_run, verify_resume],
     "Look at configs and hooks": [config, plan, hooks, sites, lr, lr_find, batch_find],
     "Look at runs": [log, report, watch, ckpt],
     "Start a project": [init, new_hook, run_as],

@@ -1,4 +1,4 @@
-"""Commands that train or evaluate a model: train, test, predict, dry-run, verify-resume."""
+"""Commands that train, evaluate or export a model."""
 
 from __future__ import annotations
 
@@ -212,3 +212,38 @@ def verify_resume(**options: Any) -> int:
 
 def _is_override(argument: str) -> bool:
     return OVERRIDE.match(argument) is not None and not os.path.exists(argument)
+
+
+@click.command(cls=Command, epilog=CONFIG_NOTE)
+@config_arguments
+@click.option(
+    "--checkpoint",
+    metavar="NAME",
+    help="best, last, a name in the work directory or a path. Default: the best one.",
+)
+@click.option(
+    "--format",
+    "formats",
+    type=click.Choice(["safetensors", "pt2", "onnx"]),
+    multiple=True,
+    help="The format of the file; may be repeated. Default: all of them.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="DIR",
+    type=click.Path(),
+    help="Directory for the files. Default: export, beside the checkpoint.",
+)
+@work_dir_option("Directory of the run.")
+@json_option
+def export(**options: Any) -> int:
+    """Export a trained model and verify the files.
+
+    A model card is written beside them. The averaged weights are exported if there are any. Each
+    file is compared with the model on a batch of the validation data; a difference is an error
+    that names the first layer with one.
+    """
+    from hookline.cli.export import run
+
+    return run(**options)

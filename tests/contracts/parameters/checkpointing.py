@@ -89,6 +89,15 @@ def mirrored_names(config: Config, folder: Path) -> list[str]:
     return [entry.name for entry in entries]
 
 
+def exported(config: Config, folder: Path) -> list[str]:
+    """Return the exported files of a run, with the checkpoint that they come from."""
+    metrics = {"accuracy": Scripted(0.9, 0.1)}
+    train(folder, config, EvalHook(), {"type": "CheckpointHook"}, metrics=metrics)
+    paths = files_below(folder.parent, "model.*")
+    (card,) = folder.parent.rglob("README.md")
+    return [*paths, str("best_accuracy.pth" in card.read_text())]
+
+
 def sites(config: Config, folder: Path) -> list[str]:
     """Return the sites at which the hook acts; averaging buffers needs several processes."""
     return HOOKS.build(config).get_triggered_stages()
@@ -97,6 +106,13 @@ def sites(config: Config, folder: Path) -> list[str]:
 NEVER = {"interval": -1, "save_best": False, "save_last": False}
 
 ROWS: dict[str, list[Row]] = {
+    "ExportHook": rows(
+        exported,
+        {"formats": ["safetensors"]},
+        formats=(["safetensors"], ["safetensors", "pt2"]),
+        checkpoint=("best", "last"),
+        out_dir=(None, Below("elsewhere")),
+    ),
     "CheckpointHook": [
         *rows(
             files,
