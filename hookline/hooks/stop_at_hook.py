@@ -50,6 +50,6 @@ class StopAtHook(BaseHook):
 
     def _stop(self, runner: BaseRunner, unit: str, number: int) -> None:
         if runner.checkpointer.is_open:
-            runner.request_save()
+            runner.request_save(collective=True)
         reason = f"reached {unit} {number}"
-        runner.request_stop(StopReason(reason, self.name, {unit: number}))
+        runner.request_stop(StopReason(reason, self.name, {unit: number}), collective=True)

@@ -101,3 +101,8 @@ def test_one_process_that_asks_to_stop_stops_all_at_the_same_iteration_with_a_ch
     assert 5 <= first["iter"] <= 5 + 64
     assert first["stop"] == second["stop"] == "enough"
     assert (tmp_path / "run" / "last.pth").exists()
+
+
+def test_several_ranks_stop_at_the_given_iteration(tmp_path):
+    hooks = [{"type": "StopAtHook", "iter": 5}]
+    assert [each["iter"] for each in run_job(2, jobs.train, tmp_path, hooks=hooks)] == [5, 5]
