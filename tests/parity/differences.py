@@ -150,6 +150,11 @@ DIFFERENCES = (
         {"VisualizationHook": ("files", "records")},
     ),
     Difference(
+        "the Trainer passes no predictions of training batches to callbacks",
+        ("lightning", "transformers"),
+        {"TrainMetricsHook": ("refused",)},
+    ),
+    Difference(
         "the Trainer does not report the batches of its evaluation",
         ("transformers",),
         {
