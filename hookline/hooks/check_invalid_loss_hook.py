@@ -56,7 +56,10 @@ class CheckInvalidLossHook(BaseHook):
         if loss is None:
             return
         iteration = runner.iter + 1
-        number = _one_number(loss)
+        if type(loss) is torch.Tensor and loss.is_cpu and loss.numel() == 1:
+            number: Number = loss.item()
+        else:
+            number = _one_number(loss)
         self._seen.append((iteration, number, runner.loop.accumulating, runner.optimizer_steps))
         if iteration % self.interval == 0:
             self._check(runner, self._take_effective(runner))

@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
     "train": (["CONFIG", "work_dir=OTHER"], "stop_reason"),
     "test": (["CONFIG"], "metrics"),
     "predict": (["CONFIG"], "samples"),
+    "export": (["CONFIG", "--format", "safetensors", "-o", "OTHER/export"], "files"),
     "dry-run": (["CONFIG"], "ready"),
     "verify-resume": (["CONFIG", "--kills", "1", "training.epochs=6"], "equal"),
     "config": (["CONFIG"], "model"),

@@ -60,7 +60,7 @@ class CountCalls(BaseHook):
             self.calls[Path(frame.f_code.co_filename).name, frame.f_code.co_name] += 1
 
 
-def test_a_quiet_step_makes_at_most_20_calls_in_8_files_with_2_frames_above_forward(tmp_path):
+def test_a_quiet_step_makes_at_most_20_calls_in_8_files_below_the_frames_of_train(tmp_path):
     model, counter = Watched(), CountCalls()
     inputs = torch.randn(160, 6)
     targets = torch.randint(0, 3, (160,))
@@ -79,4 +79,4 @@ def test_a_quiet_step_makes_at_most_20_calls_in_8_files_with_2_frames_above_forw
     engine_files = {file for file, _ in calls if file not in LOADING}
     assert 5 < sum(calls.values()) <= 20, calls
     assert len(engine_files) <= 8, engine_files
-    assert len(model.frames) == 2, model.frames
+    assert len(model.frames) == 3, model.frames  # step, BaseRunner.train, Runner.train
