@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from hookline.compat import overlay
 from hookline.errors import HooklineError, Suggestion, suggest
 
 PACKAGES = ("mmengine", "mmcv")
@@ -19,14 +20,15 @@ PACKAGES = ("mmengine", "mmcv")
 def install(name: str) -> None:
     """Let `import mmengine` (or `mmcv`) import `hookline.compat.mmengine` (or `.mmcv`).
 
-    It holds for this process, with all submodules; `uninstall` reverts it. Raises HooklineError if
-    the real package is already imported: names imported from it would stay.
+    Where the real package is installed, only some of its modules are replaced, see `overlay`. It
+    holds for this process, with all submodules; `uninstall` reverts it. Raises HooklineError if the
+    real package is already imported: names imported from it would stay.
     """
     if name not in PACKAGES:
         raise HooklineError(
             f"there is no replacement for {name!r}", suggestion=suggest(name, PACKAGES)
         )
-    if _finder(name) is not None:
+    if _finder(name) is not None or overlay.find(name) is not None:
         return
     real = sys.modules.get(name)
     if real is not None:
@@ -34,17 +36,24 @@ def install(name: str) -> None:
             f"{name} is already imported, from {getattr(real, '__file__', '?')}",
             suggestion=Suggestion(advice=f"call install({name!r}) before importing it"),
         )
-    sys.meta_path.insert(0, ReplacementFinder(name))
+    importlib.import_module(f"hookline.compat.{name}")  # begins an overlay of an installed package
+    if overlay.find(name) is None:
+        sys.meta_path.insert(0, ReplacementFinder(name))
 
 
 def uninstall(name: str) -> None:
     """Revert `install`; modules that were imported in between keep their imports."""
-    finder = _finder(name)
+    finder: importlib.abc.MetaPathFinder | None = _finder(name)
+    if finder is None:
+        finder = overlay.find(name)
     if finder is None:
         return
     sys.meta_path.remove(finder)
+    names = [name]
+    if isinstance(finder, overlay.OverlayFinder):
+        names.append(finder.home)
     for module in list(sys.modules):
-        if module == name or module.startswith(f"{name}."):
+        if any(module == each or module.startswith(f"{each}.") for each in names):
             del sys.modules[module]
 
 
@@ -69,8 +78,10 @@ class ReplacementFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             return None
         if importlib.util.find_spec(f"hookline.compat.{fullname}") is None:
             hint = suggest(fullname, _modules(fullname.rpartition(".")[0]))
+            advice = getattr(sys.modules[f"hookline.compat.{self.name}"], "ADVICE", "")
             raise ModuleNotFoundError(
-                f"{fullname} is not covered by hookline.compat{hint}", name=fullname
+                f"{fullname} is not covered by hookline.compat{hint}{advice and '; '}{advice}",
+                name=fullname,
             )
         return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch.distributed as dist
+
+from hookline.dist import current_world
 from hookline.priority import Priority, get_priority
 
-MODULE_PREFIX = ((r"^module\.", ""),)  # removes the prefix of a model's wrapper
+
+def alias(name: str) -> Any:
+    """Return a property that is another name of an attribute; deleting it sets None."""
+
+    def put(self: Any, value: Any = None) -> None:
+        setattr(self, name, value)
+
+    return property(lambda self: getattr(self, name), put, put)
 
 
 def is_str(value: Any) -> bool:
@@ -74,38 +84,25 @@ def set_sampler_epoch(loader: Any, epoch: int) -> None:
             return
 
 
-def rename_weights(
-    weights: Mapping[str, Any], revise_keys: Iterable[tuple[str, str]] = MODULE_PREFIX
-) -> dict[str, Any]:
-    """Return the weights with each pattern replaced in their names."""
-    renamed = dict(weights)
-    for pattern, replacement in revise_keys:
-        renamed = {re.sub(pattern, replacement, key): value for key, value in renamed.items()}
-    return renamed
+def gather_results(results: list[Any], size: int) -> list[Any] | None:
+    """Return the results of all ranks, each of which has every n-th one; None except on rank 0.
 
-
-def match_weights(
-    model_weights: Mapping[str, Any], loaded: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the loaded weights that fit the model, and descriptions of all differences."""
-    missing = []
-    fitting = {}
-    problems = []
-    for key, value in model_weights.items():
-        if key not in loaded:
-            if "num_batches_tracked" not in key:
-                missing.append(key)
-        elif value.shape == loaded[key].shape:
-            fitting[key] = loaded[key]
-        else:
-            shapes = f"{tuple(loaded[key].shape)} in the file, {tuple(value.shape)} in the model"
-            problems.append(f"size mismatch for {key}: {shapes}")
-    unexpected = [key for key in loaded if key not in model_weights]
-    if unexpected:
-        problems.append(f"unexpected key in source state_dict: {', '.join(unexpected)}")
-    if missing:
-        problems.append(f"missing keys in source state_dict: {', '.join(missing)}")
-    return fitting, problems
+    Results of samples that were repeated to fill the last round are dropped.
+    """
+    world = current_world()
+    if world.size == 1:
+        return results[:size]
+    parts: list[Any] | None = [None] * world.size if world.is_main else None
+    dist.gather_object(results, parts)
+    if parts is None:
+        return None
+    missing = object()
+    ordered = []
+    for row in itertools.zip_longest(*parts, fillvalue=missing):
+        for item in row:
+            if item is not missing:
+                ordered.append(item)
+    return ordered[:size]
 
 
 def format_stages(hooks: Mapping[str, Sequence[Any]]) -> str:

@@ -8,7 +8,7 @@ MMEngine is imported, and the result is plain data.
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from hookline.checkpoint import load_checkpoint
-from hookline.checkpoint.errors import UnsafeCheckpoint
+from hookline.checkpoint.errors import CheckpointError, UnsafeCheckpoint
 from hookline.checkpoint.formats import deserialize
 
 log = logging.getLogger(__name__)
@@ -46,6 +46,11 @@ def load(path: str | Path) -> dict[str, Any]:
         return load_checkpoint(path)
     except UnsafeCheckpoint:
         pass  # Read it below, with a few more classes admitted.
+    except CheckpointError as error:
+        if not Path(path).is_file():
+            raise
+        # The file was named, and its owner may have edited it; a torn file is refused below.
+        log.warning("%s; it is read because it was named", error)
     with open(path, "rb") as file, torch.serialization.safe_globals(_admitted()):
         checkpoint = deserialize(file, str(path))
     log.info("%s: read with the restricted unpickler", path)
@@ -120,9 +125,15 @@ def _admitted() -> list[Any]:
     return [(target, name) for name, target in table.items()]
 
 
-def as_plain(value: Any) -> Any:
-    """Return data that a checkpoint of Hookline may hold; None for values without a plain form."""
-    if isinstance(value, History):
+def as_plain(value: Any, path: str = "", lost: list[str] | None = None) -> Any:
+    """Return data that a checkpoint of Hookline may hold; None for values without a plain form.
+
+    Args:
+        value: The data.
+        path: Its place in the checkpoint.
+        lost: Receives the places of values without a plain form.
+    """
+    if hasattr(value, "to_plain"):
         return value.to_plain()
     if isinstance(value, torch.Tensor) or type(value) in (type(None), bool, int, float, str, bytes):
         return value
@@ -133,16 +144,26 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Counter):
         return value  # the milestones of MultiStepLR
     if isinstance(value, Mapping):
-        items = {}
-        for key, item in value.items():
-            items[key if type(key) in (str, int) else str(key)] = as_plain(item)
-        return items
+        return _plain_mapping(value, path, lost)
     if isinstance(value, (list, tuple)):
-        parts = [as_plain(item) for item in value]
+        parts = [as_plain(item, f"{path}[{index}]", lost) for index, item in enumerate(value)]
         return tuple(parts) if type(value) is tuple else parts
     if isinstance(value, (set, frozenset)):
-        return sorted((as_plain(item) for item in value), key=str)
+        return sorted((as_plain(item, path, lost) for item in value), key=str)
+    if lost is not None:
+        lost.append(f"{path} ({type(value).__name__})")
     return None
+
+
+def _plain_mapping(value: Mapping[Any, Any], path: str, lost: list[str] | None) -> dict[Any, Any]:
+    items: dict[Any, Any] = {}
+    if hasattr(value, "_metadata"):  # weights, with the versions of their modules
+        items = OrderedDict()
+        vars(items)["_metadata"] = as_plain(value._metadata)
+    for given_key, item in value.items():
+        key = given_key if type(given_key) in (str, int) else str(given_key)
+        items[key] = as_plain(item, f"{path}.{key}" if path else str(key), lost)
+    return items
 
 
 __all__ = ["as_plain", "load"]

@@ -17,7 +17,8 @@ import torch.nn.functional as F
 from mmengine.evaluator import BaseMetric
 from mmengine.hooks import Hook
 from mmengine.model import BaseModel
-from mmengine.registry import HOOKS, METRICS, MODELS
+from mmengine.optim import OptimWrapper
+from mmengine.registry import HOOKS, METRICS, MODELS, OPTIM_WRAPPER_CONSTRUCTORS
 from mmengine.runner import Runner
 from torch import nn
 from torch.utils.data import TensorDataset
@@ -84,6 +85,27 @@ for _stage in Hook.stages:
     setattr(Probe, _stage, _recorder(_stage))
 
 
+@OPTIM_WRAPPER_CONSTRUCTORS.register_module()
+class JobConstructor:
+    """A group for each parameter; no decay of the norm, and half the rate of the head."""
+
+    def __init__(self, optim_wrapper_cfg, paramwise_cfg=None):
+        self.options = dict(optim_wrapper_cfg)
+
+    def __call__(self, model):
+        optimizer = dict(self.options["optimizer"])
+        groups = []
+        for name, parameter in model.named_parameters():
+            group = {"params": [parameter]}
+            if name.startswith("body.1."):
+                group["weight_decay"] = 0.0
+            if name.startswith("head."):
+                group["lr"] = 0.5 * optimizer["lr"]
+            groups.append(group)
+        options = {key: self.options[key] for key in self.options if key != "optimizer"}
+        return OptimWrapper(torch.optim.AdamW(groups, **optimizer), **options)
+
+
 def data(count, seed):
     generator = torch.Generator().manual_seed(seed)
     inputs = torch.randn(count, 8, generator=generator)
@@ -121,8 +143,8 @@ def runner(kind, work_dir, probe, **changes):
         "val_evaluator": {"type": "JobAccuracy"},
         "test_evaluator": {"type": "JobAccuracy"},
         "optim_wrapper": {
-            "optimizer": {"type": "AdamW", "lr": 0.02, "weight_decay": 0.05},
-            "paramwise_cfg": {"norm_decay_mult": 0.0, "custom_keys": {"head": {"lr_mult": 0.5}}},
+            "constructor": "JobConstructor",
+            "optimizer": {"lr": 0.02, "weight_decay": 0.05},
             "clip_grad": {"max_norm": 1.0},
             "accumulative_counts": 1 if by_epoch else 2,
         },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from torch.utils.data import TensorDataset
 from hookline.compat.mmengine.evaluator import BaseMetric
 from hookline.compat.mmengine.model import BaseModel
 from hookline.compat.mmengine.runner import Runner
+
+NUMBERS = itertools.count()
 
 
 class Net(BaseModel):
@@ -63,6 +66,8 @@ def parts(work_dir: str | Path, epochs: int = 2, **changes: Any) -> dict[str, An
     given = {
         "model": Net(),
         "work_dir": str(work_dir),
+        # MMEngine's own runners of the same second would share a logger.
+        "experiment_name": f"run_{next(NUMBERS)}",
         "train_dataloader": loader(),
         "val_dataloader": loader(data(16, 1), shuffle=False),
         "test_dataloader": loader(data(16, 2), shuffle=False),

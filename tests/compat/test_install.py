@@ -60,8 +60,10 @@ def test_a_name_that_is_not_covered_gets_the_nearest_one(caplog) -> None:
         exec("from mmengine.hooks import EMAHok", {})  # noqa: S102
     assert "'EMAHook'" in caplog.text
     with pytest.raises(ImportError):
-        exec("from mmengine.hooks import NPUProfilerHook", {})  # noqa: S102
-    assert "Ascend NPUs" in caplog.text
+        exec("from mmengine.dataset import BaseDataset", {})  # noqa: S102
+    assert "pip install 'hookline[mmengine]'" in caplog.text
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'hookline\[mmengine\]'"):
+        importlib.import_module("mmengine.structures")
     with pytest.raises(ModuleNotFoundError, match=r"mmengine\.hook .*'mmengine\.hooks'"):
         importlib.import_module("mmengine.hook")
     mmengine = importlib.import_module("mmengine")

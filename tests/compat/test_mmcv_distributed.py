@@ -15,8 +15,12 @@ from tests.waiting import LIMIT_S
 
 @pytest.mark.slow
 def test_two_processes_train_evaluate_save_and_resume_bit_for_bit(tmp_path):
+    check_two_processes(sys.executable, tmp_path)
+
+
+def check_two_processes(python: str, tmp_path: Path) -> None:
     command = [
-        sys.executable,
+        python,
         "-m",
         "torch.distributed.run",
         "--standalone",

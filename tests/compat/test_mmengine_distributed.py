@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from hookline.compat.mmengine.dist import all_reduce_params
 from tests.compat.mmengine_parts import make_runner
 from tests.dist.processes import run_job
 
@@ -22,7 +25,10 @@ def train(folder: Path, epochs: int, resume: bool = False) -> dict[str, Any]:
         resume=resume,
     )
     runner.train()
+    counters = [torch.tensor([4 * runner.rank]), torch.tensor([1.0 + runner.rank])]
+    all_reduce_params(counters, op="mean")
     return {
+        "means": [counter.item() for counter in counters],
         "model": type(runner.model).__name__,
         "world": [runner.rank, runner.world_size],
         "iter": runner.iter,
@@ -43,6 +49,7 @@ def test_two_processes_train_one_model_and_resume(tmp_path: Path) -> None:
     run_job(2, first_part, tmp_path)
     one, other = run_job(2, both_parts, tmp_path)
     assert (one["world"], other["world"]) == ([0, 2], [1, 2])
+    assert one["means"] == other["means"] == [2, 1.5]  # also of integers
     assert one["model"] == "MMDistributedDataParallel"
     assert one["weights"] == other["weights"]
     assert one["accuracy"] == other["accuracy"]

@@ -427,12 +427,12 @@ class Exploding(Net):
 
 @block(OWN)
 def _(tmp_path: Path, capsys: Any) -> None:
-    hook = run(OWN).CheckInvalidLossHook(interval=2)
-    make_runner(tmp_path / "good", custom_hooks=[hook]).train()
+    hook_class = run(OWN).CheckInvalidLossHook
+    make_runner(tmp_path / "good", custom_hooks=[hook_class(interval=2)]).train()
     with pytest.raises(AssertionError):
         make_runner(
             tmp_path / "bad",
-            custom_hooks=[run(OWN).CheckInvalidLossHook(interval=2)],
+            custom_hooks=[hook_class(interval=2)],
             model=Exploding(),
         ).train()
 

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import random
 import signal
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.optim import SGD
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from hookline.compat.mmengine.config import Config
-from hookline.compat.mmengine.evaluator import BaseMetric, Evaluator
-from hookline.compat.mmengine.hooks import CheckpointHook, EarlyStoppingHook, Hook
+from hookline.compat.mmengine.evaluator import BaseMetric
+from hookline.compat.mmengine.hooks import CheckpointHook, Hook
 from hookline.compat.mmengine.model import BaseModel
-from hookline.compat.mmengine.optim import OptimWrapper, OptimWrapperDict, _ParamScheduler
-from hookline.compat.mmengine.registry import (
-    EVALUATOR,
-    LOOPS,
-    METRICS,
-    MODELS,
-    OPTIM_WRAPPER_CONSTRUCTORS,
-    PARAM_SCHEDULERS,
-    RUNNERS,
-)
+from hookline.compat.mmengine.registry import HOOKS, LOOPS, METRICS, MODELS
 from hookline.compat.mmengine.runner import (
     BaseLoop,
     EpochBasedTrainLoop,
     Runner,
     find_latest_checkpoint,
+    get_priority,
 )
 from hookline.engine import BaseHook, Interrupted
 from tests.compat.mmengine_parts import Accuracy, Net, data, loader, make_runner, parts
@@ -146,8 +142,60 @@ BY_ITERS: dict[str, Any] = {
 }
 
 
+class Noisy(Dataset[Any]):
+    """Adds random numbers of Python, NumPy and torch to its samples."""
+
+    def __init__(self) -> None:
+        self.plain = data()
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    def __getitem__(self, index: int) -> Any:
+        inputs, label = self.plain[index]
+        return inputs + torch.randn(4) + random.random() + np.random.rand(), label
+
+
+PERSISTENT = {**loader(Noisy()), "num_workers": 2, "persistent_workers": True}
+WORKERS_BY_EPOCH = {**BY_EPOCH, "train_dataloader": PERSISTENT}
+WORKERS_INSIDE = {**INSIDE, "train_dataloader": PERSISTENT}
+PERSISTENT_VAL = {
+    **loader(data(16, 1), shuffle=False),
+    "num_workers": 1,
+    "persistent_workers": True,
+}
+OWN_WORKERS_INSIDE = {
+    **INSIDE,
+    "train_dataloader": DataLoader(data(), 8, shuffle=True, num_workers=1, persistent_workers=True),
+    "val_dataloader": DataLoader(data(16, 1), 8, num_workers=1, persistent_workers=True),
+}
+
+
+def fresh(kind: dict[str, Any]) -> dict[str, Any]:
+    """The same options, with loaders whose workers no other runner has started."""
+    return {key: copy(value) for key, value in kind.items()}
+
+
 @pytest.mark.parametrize(
-    "kind", [BY_EPOCH, INSIDE, BY_ITERS], ids=["epochs", "inside an epoch", "iterations"]
+    "kind",
+    [
+        BY_EPOCH,
+        INSIDE,
+        BY_ITERS,
+        WORKERS_BY_EPOCH,
+        WORKERS_INSIDE,
+        {**BY_ITERS, "val_dataloader": PERSISTENT_VAL},
+        OWN_WORKERS_INSIDE,
+    ],
+    ids=[
+        "epochs",
+        "inside an epoch",
+        "iterations",
+        "persistent workers",
+        "persistent workers inside an epoch",
+        "persistent workers for validation",
+        "persistent workers of own loaders",
+    ],
 )
 @pytest.mark.parametrize("fail_at", [5, 10])
 def test_a_failed_run_resumes_as_if_it_had_not_failed(
@@ -157,15 +205,19 @@ def test_a_failed_run_resumes_as_if_it_had_not_failed(
         {"type": "LinearLR", "by_epoch": False, "end": 6},
         {"type": "MultiStepLR", "milestones": [2]},
     ]
-    common = {**kind, "param_scheduler": schedule}
     ema = {"type": "EMAHook", "momentum": 0.1}
+
+    def prepare(folder: str, watcher: Watcher, **changes: Any) -> Runner:
+        options = {**fresh(kind), "param_scheduler": schedule, **changes}
+        return make_runner(tmp_path / folder, 4, custom_hooks=[ema, watcher], **options)
+
     whole = Watcher()
-    unbroken = make_runner(tmp_path / "whole", 4, custom_hooks=[ema, whole], **common)
+    unbroken = prepare("whole", whole)
     unbroken.train()
     first, second = Watcher(fail_at), Watcher()
     with pytest.raises(RuntimeError, match="pulled the plug"):
-        make_runner(tmp_path / "broken", 4, custom_hooks=[ema, first], **common).train()
-    resumed = make_runner(tmp_path / "broken", 4, custom_hooks=[ema, second], resume=True, **common)
+        prepare("broken", first).train()
+    resumed = prepare("broken", second, resume=True)
     resumed.train()
     assert {**first.losses, **second.losses} == whole.losses
     assert min(second.losses) > 0  # it was resumed
@@ -174,6 +226,18 @@ def test_a_failed_run_resumes_as_if_it_had_not_failed(
         each.message_hub.get_scalar("val/accuracy").data[0].tolist() for each in (resumed, unbroken)
     ]
     assert accuracies[0] == accuracies[1]
+
+
+def test_another_number_of_persistent_workers_is_announced_on_resume(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    make_runner(tmp_path, 2, **WORKERS_BY_EPOCH).train()
+    changed = {**WORKERS_BY_EPOCH, "train_dataloader": {**PERSISTENT, "num_workers": 1}}
+    runner = make_runner(tmp_path, 3, resume=True, **changed)
+    runner.train()
+    assert runner.epoch == 3
+    warnings = [record for record in caplog.records if "number of workers" in record.getMessage()]
+    assert len(warnings) == 1
 
 
 def test_ctrl_c_saves_inside_of_the_epoch_and_the_run_continues_there(tmp_path: Path) -> None:
@@ -195,16 +259,23 @@ def test_ctrl_c_saves_inside_of_the_epoch_and_the_run_continues_there(tmp_path: 
     assert {**first.losses, **second.losses} == whole.losses
 
 
-def test_early_stopping_keeps_its_patience_across_a_resume(tmp_path: Path) -> None:
-    def stopping() -> EarlyStoppingHook:
-        return EarlyStoppingHook("accuracy", min_delta=1.0, patience=3)
-
-    make_runner(tmp_path, 2, custom_hooks=[stopping()]).train()
-    hook = stopping()
-    runner = make_runner(tmp_path, 9, custom_hooks=[hook], resume=True)
+@pytest.mark.parametrize(
+    ("own", "persistent", "epochs", "count"),
+    [(True, True, 2, 1), (False, True, 2, 0), (True, True, 1, 0), (True, False, 2, 0)],
+)
+def test_a_loader_whose_workers_keep_their_random_numbers_is_announced_before_training(
+    own: bool, persistent: bool, epochs: int, count: int, tmp_path: Path
+) -> None:
+    given: Any = {**loader(), "num_workers": 1, "persistent_workers": persistent}
+    if own:
+        given = DataLoader(data(), 8, num_workers=1, persistent_workers=persistent)
+    runner = make_runner(tmp_path, epochs, train_dataloader=given)
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    runner.logger.addHandler(handler)
     runner.train()
-    assert runner.epoch == 4
-    assert hook.wait_count == 3
+    assert sum("persistent_workers" in record.getMessage() for record in records) == count
 
 
 def test_resuming_a_finished_run_trains_nothing(tmp_path: Path) -> None:
@@ -223,80 +294,6 @@ def test_a_moved_work_directory_and_a_damaged_last_file_do_not_stop_a_resume(
         file.seek(100)
         file.write(b"\0\1\2")
     assert find_latest_checkpoint(tmp_path / "there") == str(tmp_path / "there" / "epoch_2.pth")
-
-
-class GAN(BaseModel):
-    """Steps two optimizers by itself, as MMEngine's documentation shows it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.generator, self.discriminator = nn.Linear(2, 4), nn.Linear(4, 1)
-
-    def forward(self, inputs: Any, labels: Any = None, mode: str = "tensor") -> Any:
-        return (self.discriminator(inputs), labels) if mode == "predict" else self.generator(inputs)
-
-    def train_step(self, data: Any, optim_wrapper: Any) -> Any:
-        inputs, _ = self.data_preprocessor(data, True)
-        with optim_wrapper["discriminator"].optim_context(self.discriminator):
-            fake = self.generator(torch.randn(len(inputs), 2)).detach()
-            loss_d = (
-                F.softplus(self.discriminator(fake)).mean()
-                + F.softplus(-self.discriminator(inputs)).mean()
-            )
-        optim_wrapper["discriminator"].update_params(loss_d)
-        self.discriminator.requires_grad_(False)
-        loss_g = F.softplus(-self.discriminator(self.generator(torch.randn(len(inputs), 2)))).mean()
-        optim_wrapper["generator"].update_params(loss_g)
-        self.discriminator.requires_grad_(True)
-        return {"loss_d": loss_d, "loss_g": loss_g}
-
-
-@OPTIM_WRAPPER_CONSTRUCTORS.register_module()
-class TwoOptimizers:
-    def __init__(self, optim_wrapper_cfg: Any, paramwise_cfg: Any = None) -> None:
-        self.rates = optim_wrapper_cfg
-
-    def __call__(self, model: Any) -> OptimWrapperDict:
-        made = {
-            name: OptimWrapper(SGD(getattr(model, name).parameters(), **options))
-            for name, options in self.rates.items()
-        }
-        return OptimWrapperDict(**made)
-
-
-def test_a_gan_with_its_own_train_step_trains_and_resumes(tmp_path: Path) -> None:
-    rates = {"generator": {"lr": 0.1}, "discriminator": {"lr": 0.2}}
-    given: dict[str, Any] = {
-        "optim_wrapper": {"constructor": "TwoOptimizers", **rates},
-        "param_scheduler": {
-            "generator": {"type": "StepLR", "step_size": 1},
-            "discriminator": {"type": "ExponentialLR", "gamma": 0.5},
-        },
-        **dict.fromkeys(("val_dataloader", "val_cfg", "val_evaluator")),
-    }
-    torch.manual_seed(0)
-    whole = make_runner(tmp_path / "whole", 3, **given, model=GAN())
-    whole.train()
-    assert whole.optim_wrapper.get_lr() == {
-        "generator.lr": [pytest.approx(1e-3)],
-        "discriminator.lr": [pytest.approx(0.05)],
-    }
-    assert whole.message_hub.get_scalar("train/loss_g").data[0].shape == (12,)
-    torch.manual_seed(0)
-    with pytest.raises(RuntimeError, match="pulled the plug"):
-        make_runner(tmp_path / "broken", 3, **given, model=GAN(), custom_hooks=[Breaker()]).train()
-    resumed = make_runner(tmp_path / "broken", 3, **given, model=GAN(), resume=True)
-    resumed.train()
-    assert resumed.optim_wrapper.get_lr() == whole.optim_wrapper.get_lr()
-    assert weights(resumed) == weights(whole)
-
-
-class Breaker(Hook):
-    """Ends the run in its second epoch."""
-
-    def before_train_iter(self, runner: Any, batch_idx: int, data_batch: Any = None) -> None:
-        if runner.iter == 6:
-            raise RuntimeError("pulled the plug")
 
 
 @LOOPS.register_module()
@@ -404,55 +401,6 @@ def test_hooks_keep_their_state_in_loops_that_know_nothing_of_it(
     assert counting.count == 12
 
 
-@pytest.mark.parametrize("loss_scale", ["dynamic", 512.0])
-def test_mixed_precision_trains_and_resumes_where_there_is_only_a_cpu(
-    tmp_path: Path, loss_scale: Any
-) -> None:
-    wrapper = {
-        "type": "AmpOptimWrapper",
-        "optimizer": {"type": "SGD", "lr": 0.1},
-        "dtype": "bfloat16",
-        "loss_scale": loss_scale,
-    }
-    make_runner(tmp_path, 2, optim_wrapper=wrapper, val_cfg={"fp16": True}).train()
-    runner = make_runner(tmp_path, 3, optim_wrapper=wrapper, resume=True)
-    runner.train()
-    assert runner.iter == 12
-
-
-@PARAM_SCHEDULERS.register_module()
-class HalvingLR(_ParamScheduler):
-    """A custom scheduler that halves the rate at every step."""
-
-    def __init__(self, optimizer: Any, **kwargs: Any) -> None:
-        super().__init__(optimizer, "lr", **kwargs)
-
-    def _get_value(self) -> list[float]:
-        return [base * 0.5**self.last_step for base in self.base_values]
-
-
-@EVALUATOR.register_module()
-class Doubling(Evaluator):
-    """A custom evaluator that adds a metric made of another."""
-
-    def evaluate(self, size: int) -> dict[str, Any]:
-        metrics = super().evaluate(size)
-        return {**metrics, "twice": 2 * metrics["accuracy"]}
-
-
-def test_a_custom_scheduler_and_a_custom_evaluator_are_used(tmp_path: Path) -> None:
-    evaluator = {"type": "Doubling", "metrics": [{"type": Accuracy}]}
-    runner = make_runner(
-        tmp_path, 3, param_scheduler={"type": "HalvingLR"}, val_evaluator=evaluator
-    )
-    runner.train()
-    assert runner.optim_wrapper.get_lr()["lr"] == [
-        pytest.approx(0.1 / 4)
-    ]  # its end is the run's, so the last step is not taken
-    metrics = runner.val()
-    assert metrics["twice"] == 2 * metrics["accuracy"]
-
-
 def test_a_whole_config_makes_a_runner(tmp_path: Path) -> None:
     for registry, part in ((MODELS, Net), (METRICS, Accuracy)):
         registry.register_module(module=part, force=True)
@@ -463,7 +411,7 @@ def test_a_whole_config_makes_a_runner(tmp_path: Path) -> None:
         test_evaluator={"type": "Accuracy"},
     )
     cfg = Config({**given, "custom_hooks": [{"type": "EMAHook"}], "api_token": "s3cr3t"})
-    runner = RUNNERS.build(cfg)
+    runner = Runner.from_cfg(cfg)
     assert isinstance(runner, Runner)
     runner.train()
     checkpoint = torch.load(tmp_path / "epoch_2.pth", weights_only=True)
@@ -481,12 +429,6 @@ def test_none_drops_a_default_hook_and_other_parts_must_fit(tmp_path: Path) -> N
         make_runner(tmp_path, val_cfg=None)
     with pytest.raises(KeyError, match="'EMAHook'"):
         make_runner(tmp_path, custom_hooks=[{"type": "EMAHok"}])
-
-
-def test_the_learning_rate_is_scaled_by_the_batch_size_if_wanted(tmp_path: Path) -> None:
-    runner = make_runner(tmp_path, 1, auto_scale_lr={"base_batch_size": 4, "enable": True})
-    runner.train()
-    assert runner.optim_wrapper.get_lr()["lr"] == [pytest.approx(0.2)]
 
 
 def test_hookline_s_own_hooks_run_beside_mmengine_s(tmp_path: Path) -> None:
@@ -553,3 +495,49 @@ def test_the_metainfo_of_a_dataset_reaches_metrics_and_checkpoints(tmp_path: Pat
     assert torch.load(tmp_path / "epoch_1.pth", weights_only=True)["meta"]["dataset_meta"] == {
         "classes": ("a", "b", "c")
     }
+
+
+class OwnRunner(Runner):
+    """A runner with the methods that MMEngine's document lists."""
+
+    def call_hook(self, fn_name: str, **kwargs: Any) -> None:
+        for hook in self._hooks:
+            if hasattr(hook, fn_name):
+                getattr(hook, fn_name)(self, **kwargs)
+
+    def register_hook(self, hook: Any, priority: Any = None) -> Any:
+        built = HOOKS.build(hook) if isinstance(hook, dict) else hook
+        if priority is not None:
+            built.priority = priority
+        for index in range(len(self._hooks) - 1, -1, -1):
+            if get_priority(built.priority) >= get_priority(self._hooks[index].priority):
+                self._hooks.insert(index + 1, built)
+                return
+        self._hooks.insert(0, built)
+
+
+@pytest.mark.parametrize(
+    "length",
+    [{"by_epoch": True, "max_epochs": 2}, {"by_epoch": False, "max_iters": 8, "val_interval": 4}],
+)
+def test_a_runner_with_the_documented_call_hook_and_register_hook_trains_as_before(
+    length: dict[str, Any], tmp_path: Path
+) -> None:
+    checkpoint = {"type": "CheckpointHook", "interval": 1, "by_epoch": length["by_epoch"]}
+    losses, files = [], []
+    for number, kind in enumerate((Runner, OwnRunner)):
+        watcher, folder = Watcher(), tmp_path / str(number)
+        given = parts(
+            folder,
+            train_cfg=dict(length),
+            custom_hooks=[watcher, {"type": "EMAHook"}],
+            default_hooks={"checkpoint": dict(checkpoint)},
+        )
+        runner = kind(**given)
+        runner.train()
+        losses.append((watcher.losses, weights(runner)))
+        files.append(sorted(path.name for path in folder.glob("*.pth")))
+    assert losses[0] == losses[1]
+    assert len(losses[1][0]) == 8
+    assert files[0] == files[1]
+    assert files[1]

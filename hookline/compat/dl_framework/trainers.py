@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from hookline.compat.missing import not_covered
 from hookline.config import build, load_config
@@ -40,10 +40,16 @@ class BaseTrainer(Runner):
     def from_config(cls, config: Config, overrides: Sequence[str] = ()) -> BaseTrainer:
         return cls(load_config(config, overrides))
 
-    def train(self, *, max_epochs: int | None = None, max_iters: int | None = None) -> BaseTrainer:
+    def train(
+        self,
+        *extra: NoReturn,
+        max_epochs: int | None = None,
+        max_iters: int | None = None,
+        **unknown: NoReturn,
+    ) -> BaseTrainer:
         for name in ("checkpoints_dir", "logs_dir", "visualization_dir"):
             self.get_service(name).mkdir(parents=True, exist_ok=True)
-        super().train(max_epochs=max_epochs, max_iters=max_iters)
+        super().train(*extra, max_epochs=max_epochs, max_iters=max_iters, **unknown)
         return self
 
 

@@ -1,43 +1,30 @@
 """The interface of MMCV 1.x for training, on Hookline's engine.
 
-MMCV's image operations and layers are not covered.
+Where MMCV 1.x is installed, only its runners, hooks and checkpoints are replaced, and all other
+names are the real ones. Where it is not, this package covers training only, without MMCV's image
+operations and layers.
 """
 
+from functools import partial
+from importlib import import_module
+from typing import Any
+
 from hookline.compat.missing import not_covered
-from hookline.compat.mmcv.runner.checkpointer import MMCV_VERSION as __version__
-from hookline.compat.mmcv.utils import (
-    Registry,
-    build_from_cfg,
-    get_logger,
-    is_list_of,
-    is_seq_of,
-    is_str,
-    is_tuple_of,
-    mkdir_or_exist,
-    print_log,
-    scandir,
-)
+from hookline.compat.mmcv.errors import ADVICE
+from hookline.compat.mmcv.replaced import begin_overlay
 
-__all__ = [
-    "Registry",
-    "__version__",
-    "build_from_cfg",
-    "get_logger",
-    "is_list_of",
-    "is_seq_of",
-    "is_str",
-    "is_tuple_of",
-    "mkdir_or_exist",
-    "print_log",
-    "scandir",
-]
+MMCV_VERSION = "1.7.2"  # the version with this interface and layout of checkpoints
 
+__getattr__: Any
+if begin_overlay():
+    __getattr__ = partial(getattr, import_module("mmcv"))
+else:
+    from hookline.compat.mmcv import utils as _utils
 
-CONFIG = "hookline.compat.mmengine.config"  # MMEngine's configs are those of MMCV
-
-__getattr__ = not_covered(
-    __name__,
-    [*__all__, "runner", "engine", "parallel", "utils"],
-    instead={"ops": "only training is covered, not image operations"},
-    lazy={"Config": CONFIG, "ConfigDict": CONFIG, "DictAction": CONFIG},
-)
+    __version__ = MMCV_VERSION
+    __getattr__ = not_covered(
+        __name__,
+        ["runner", "engine", "parallel", "utils"],
+        advice=ADVICE,
+        lazy=dict.fromkeys(_utils.__all__, _utils.__name__),
+    )

@@ -1,78 +1,43 @@
 """The interface of MMEngine 0.10 on Hookline's engine.
 
+Where MMEngine is installed, its modules are the real ones, except those in `overlay`. Elsewhere the
+modules here cover the code of MMEngine's document on hooks, with the parts that its runner needs: a
+model, data, metrics, an optimizer and learning rates.
+
 Code written for MMEngine runs with `mmengine` replaced by this package. After
 `hookline.compat.install("mmengine")`, `import mmengine` imports it; `hookline run-as mmengine
 script.py` does so for a script.
 """
 
+from importlib import import_module
+from typing import Any
+
 from hookline.compat.missing import not_covered
-from hookline.compat.mmengine.config import Config, ConfigDict, DictAction
-from hookline.compat.mmengine.fileio import (
-    dump,
-    exists,
-    get_text,
-    join_path,
-    list_from_file,
-    load,
-    put_text,
-)
-from hookline.compat.mmengine.logging import HistoryBuffer, MessageHub, MMLogger, print_log
-from hookline.compat.mmengine.registry import *  # noqa: F403
-from hookline.compat.mmengine.utils import (
-    ManagerMixin,
-    apply_to,
-    check_file_exist,
-    digit_version,
-    is_list_of,
-    is_method_overridden,
-    is_seq_of,
-    is_str,
-    is_tuple_of,
-    mkdir_or_exist,
-    scandir,
-)
+from hookline.compat.mmengine.overlay import REPLACED
+from hookline.compat.overlay import begin
 
-__version__ = "0.10.7"  # the version whose interface this is
-version_info = (0, 10, 7)
+ADVICE = "pip install 'hookline[mmengine]' covers all of MMEngine"
 
-__all__ = [
-    "Config",
-    "ConfigDict",
-    "DictAction",
-    "HistoryBuffer",
-    "MMLogger",
-    "ManagerMixin",
-    "MessageHub",
-    "apply_to",
-    "check_file_exist",
-    "digit_version",
-    "dump",
-    "exists",
-    "get_text",
-    "is_list_of",
-    "is_method_overridden",
-    "is_seq_of",
-    "is_str",
-    "is_tuple_of",
-    "join_path",
-    "list_from_file",
-    "load",
-    "mkdir_or_exist",
-    "print_log",
-    "put_text",
-    "scandir",
-]
-__getattr__ = not_covered(
-    __name__,
-    [
-        *__all__,
-        "runner",
-        "hooks",
-        "model",
-        "optim",
-        "dataset",
-        "evaluator",
-        "visualization",
-        "structures",
-    ],
-)
+if begin("mmengine", REPLACED):
+
+    def __getattr__(name: str) -> Any:
+        return getattr(import_module("mmengine"), name)
+
+else:
+    __version__ = "0.10.7"  # the version whose interface this is
+    version_info = (0, 10, 7)
+    __getattr__ = not_covered(
+        __name__,
+        (),
+        advice=ADVICE,
+        lazy={
+            "Config": f"{__name__}.config",
+            "ConfigDict": f"{__name__}.config",
+            "HOOKS": f"{__name__}.registry",
+            "HistoryBuffer": f"{__name__}.logging",
+            "MMLogger": f"{__name__}.logging",
+            "MessageHub": f"{__name__}.logging",
+            "Registry": f"{__name__}.registry",
+            "print_log": f"{__name__}.logging",
+        },
+    )

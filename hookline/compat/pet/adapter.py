@@ -9,7 +9,7 @@ from typing import Any
 from hookline.compat.pet.lib.utils.events import EventStorage
 from hookline.engine import BaseHook, BaseRunner, Priority
 from hookline.errors import ConfigError
-from hookline.hooks.bases.tracker import record_losses
+from hookline.hooks.bases.reports import record_losses
 
 METHODS = ("before_train", "before_step", "after_step", "after_train")
 

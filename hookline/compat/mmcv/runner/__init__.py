@@ -1,21 +1,24 @@
 """Runners, hooks and their helpers, with the names of `mmcv.runner`."""
 
 from hookline.compat.missing import not_covered
+from hookline.compat.mmcv.errors import ADVICE
 from hookline.compat.mmcv.runner import hooks as _hooks
 from hookline.compat.mmcv.runner.base_runner import BaseRunner
 from hookline.compat.mmcv.runner.builder import (
     RUNNER_BUILDERS,
     RUNNERS,
-    DefaultRunnerConstructor,
     build_runner,
 )
-from hookline.compat.mmcv.runner.checkpoint import _load_checkpoint as _load_checkpoint
 from hookline.compat.mmcv.runner.checkpoint import (
+    CheckpointLoader,
+    _load_checkpoint,
+    _load_checkpoint_with_prefix,
     load_checkpoint,
     load_state_dict,
     save_checkpoint,
     weights_to_cpu,
 )
+from hookline.compat.mmcv.runner.default_constructor import DefaultRunnerConstructor
 from hookline.compat.mmcv.runner.dist_utils import (
     allreduce_grads,
     allreduce_params,
@@ -38,6 +41,7 @@ __all__ = [
     "RUNNERS",
     "RUNNER_BUILDERS",
     "BaseRunner",
+    "CheckpointLoader",
     "DefaultRunnerConstructor",
     "EpochBasedRunner",
     "IterBasedRunner",
@@ -45,6 +49,8 @@ __all__ = [
     "LogBuffer",
     "Priority",
     "Runner",
+    "_load_checkpoint",
+    "_load_checkpoint_with_prefix",
     "allreduce_grads",
     "allreduce_params",
     "auto_fp16",
@@ -69,7 +75,8 @@ __all__ += _hooks.__all__
 __getattr__ = not_covered(
     __name__,
     __all__,
-    {
+    advice=ADVICE,
+    instead={
         "BaseModule": "derive from torch.nn.Module and initialize the weights in its constructor",
         "DefaultOptimizerConstructor": "pass parameter groups to torch's optimizer",
     },

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os.path as osp
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -13,7 +15,6 @@ from hookline import engine
 from hookline.arguments import set_arguments
 from hookline.checkpoint.parts import restore_hooks, select_rank_state
 from hookline.compat.hook_list import HooksInList
-from hookline.compat.mmcv.parallel import unwrap
 from hookline.compat.mmcv.runner.checkpoint import (
     _load_checkpoint,
     find_weights,
@@ -24,10 +25,12 @@ from hookline.compat.mmcv.runner.checkpointer import ENGINE_META, MMCVCheckpoint
 from hookline.compat.mmcv.runner.dist_utils import get_dist_info
 from hookline.compat.mmcv.runner.hooks.hook import Hook
 from hookline.compat.mmcv.runner.log_buffer import LogBuffer
+from hookline.compat.mmcv.runner.model_wrapper import unwrap
+from hookline.compat.mmcv.runner.position import WorkersOfLoaders
 from hookline.compat.mmcv.runner.registration import HookRegistration
 from hookline.compat.mmcv.runner.utils import get_host_info, get_time_str
-from hookline.compat.mmcv.utils.logging import get_logger
-from hookline.compat.openmmlab import is_list_of, mkdir_or_exist, rename_weights
+from hookline.compat.openmmlab import alias, is_list_of, mkdir_or_exist
+from hookline.compat.weights import rename_weights
 from hookline.compat.work_dir import WorkDir
 from hookline.engine.loop import Loop
 from hookline.engine.session import RunSession
@@ -38,15 +41,6 @@ from hookline.optim.groups import momentum_of
 Workflow = list[tuple[str, int]]
 # Between batches MMCV leaves the index of the last one in `inner_iter`.
 BETWEEN_BATCHES = PER_EPOCH | {"before_val_epoch", "after_val_epoch", "after_run"}
-
-
-def _alias(name: str) -> Any:
-    """Return a property for another name of an attribute: MMCV's users read and set `_iter`."""
-
-    def put(self: Any, value: Any = None) -> None:
-        setattr(self, name, value)
-
-    return property(lambda self: getattr(self, name), put, put)
 
 
 class MMCVLoop(Loop):
@@ -75,12 +69,12 @@ class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
     checkpointer: MMCVCheckpointer
     is_one_epoch: ClassVar[bool] = False  # whether the run ends together with its only epoch
 
-    _iter = _alias("iter")
-    _epoch = _alias("epoch")
-    _inner_iter = _alias("inner_iter")
-    _max_epochs = _alias("max_epochs")
-    _max_iters = _alias("max_iters")
-    data_batch = _alias("batch")
+    _iter = alias("iter")  # MMCV's users read and set it
+    _epoch = alias("epoch")
+    _inner_iter = alias("inner_iter")
+    _max_epochs = alias("max_epochs")
+    _max_iters = alias("max_iters")
+    data_batch = alias("batch")
 
     def __init__(
         self,
@@ -93,7 +87,8 @@ class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
         max_iters: int | None = None,
         max_epochs: int | None = None,
     ) -> None:
-        _check(model, batch_processor, optimizer, logger, meta)
+        _check(model, batch_processor, optimizer, work_dir, logger)
+        check_meta(meta)
         if max_epochs is not None and max_iters is not None:
             raise ValueError("Only one of `max_epochs` or `max_iters` can be set.")
         device = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
@@ -107,7 +102,7 @@ class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
         self.loop.iter_limit = max_iters
         self.batch_processor = batch_processor
         self.meta = meta
-        self.logger = logger if logger is not None else get_logger("mmcv")
+        self.logger: Any = logger
         self.work_dir: Any = None
         if work_dir is not None:
             self.work_dir = WorkDir(osp.abspath(work_dir))
@@ -125,6 +120,7 @@ class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
         self._resumed_hooks: dict[str, Any] = {}  # the checkpoint that the run resumes from
         self._left_over: dict[str, Any] = {}  # its weights that the model does not have yet
         self._continue_at: dict[str, Any] = {}  # its position in the data
+        self.workers = WorkersOfLoaders()
 
     @property
     def model_name(self) -> str:
@@ -170,6 +166,11 @@ class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
         if "log_vars" in outputs:
             self.log_buffer.update(outputs["log_vars"], outputs["num_samples"])
         self.outputs = outputs
+
+    def end_optimizer_step(self) -> None:
+        """Count a step of the optimizer, and call Hookline's site after it."""
+        self.optimizer_steps += 1
+        self.call_hook("after_optimizer_step")
 
     def call_hook(self, fn_name: str, **values: Any) -> None:  # type: ignore[override]
         """Call a method of all hooks: a site, or any other that all of them have."""
@@ -232,7 +233,9 @@ class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
         weights = rename_weights(find_weights(content))
         known = unwrap(self.model).state_dict()
         self._left_over = {key: value for key, value in weights.items() if key not in known}
-        fitting = {key: value for key, value in weights.items() if key in known}
+        fitting = copy.copy(weights)  # with the versions of its modules
+        for key in self._left_over:
+            del fitting[key]
         load_state_dict(self.model, fitting, logger=self.logger)
         if "rng" in content:
             content = select_rank_state(content, self.world, self.seed)
@@ -244,13 +247,17 @@ class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
 
     def data_state(self) -> dict[str, Any]:
         """Return the position in the workflow and the data, for a checkpoint."""
-        return {"flow": list(self.flow)}
+        return {"flow": list(self.flow), "workers": self.workers.capture()}
 
-    def _run(self, data_loaders: list[Any], workflow: Workflow, loop: Callable[[], None]) -> None:
+    def _run(
+        self, data_loaders: list[Any], workflow: Workflow, loop: Callable[[list[Any]], None]
+    ) -> None:
         """Run the loop, with checks before it, and signals, failures and cleanup handled."""
         self._check_workflow(data_loaders, workflow)
+        loaders = [self.workers.follow(loader) for loader in data_loaders]
+        self.workers.resume(self._continue_at.get("workers", []))
         self.train_loader = None
-        for loader, (mode, _) in zip(data_loaders, workflow, strict=True):
+        for loader, (mode, _) in zip(loaders, workflow, strict=True):
             if mode == "train":
                 self.train_loader = loader
                 break
@@ -264,7 +271,7 @@ class BaseRunner(HookRegistration, HooksInList, engine.BaseRunner):
         try:
             with RunSession(self, is_training=True):
                 self._begin_run()
-                loop()
+                loop(loaders)
                 self._end_run()
         finally:
             self.checkpointer.close()
@@ -392,14 +399,26 @@ def _load_optimizers(optimizer: Any, state: Any) -> None:
         optimizer.load_state_dict(state)
 
 
-def _check(model: Any, batch_processor: Any, optimizer: Any, logger: Any, meta: Any) -> None:
-    if batch_processor is not None and not callable(batch_processor):
-        raise TypeError(f"batch_processor must be callable, but got {type(batch_processor)}")
-    if batch_processor is None and not hasattr(model, "train_step"):
-        raise ValueError(
+def _check(model: Any, batch_processor: Any, optimizer: Any, work_dir: Any, logger: Any) -> None:
+    if batch_processor is None:
+        assert hasattr(model, "train_step"), (
             f"{type(model).__name__} has no train_step(data, optimizer); add one, or pass a "
             "batch_processor"
         )
+    else:
+        if not callable(batch_processor):
+            raise TypeError(f"batch_processor must be callable, but got {type(batch_processor)}")
+        warnings.warn(
+            "batch_processor is deprecated, please implement train_step() and val_step() in the "
+            "model instead.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        inner = unwrap(model)
+        if hasattr(inner, "train_step") or hasattr(inner, "val_step"):
+            raise RuntimeError(
+                "batch_processor and model.train_step()/model.val_step() cannot be both available."
+            )
     optimizers = optimizer.values() if isinstance(optimizer, dict) else [optimizer]
     for each in optimizers:
         if each is not None and not isinstance(each, torch.optim.Optimizer):
@@ -407,7 +426,13 @@ def _check(model: Any, batch_processor: Any, optimizer: Any, logger: Any, meta: 
                 "optimizer must be a torch.optim.Optimizer object or dict or None, "
                 f"but got {type(each)}"
             )
-    if logger is not None and not isinstance(logger, logging.Logger):
+    if not isinstance(logger, logging.Logger):
         raise TypeError(f"logger must be a logging.Logger object, but got {type(logger)}")
+    if work_dir is not None and not isinstance(work_dir, str):
+        raise TypeError(f'"work_dir" must be a str or None, but got {type(work_dir)}')
+
+
+def check_meta(meta: Any) -> None:
+    """Raise TypeError unless additions to the meta data are a dict or None."""
     if meta is not None and not isinstance(meta, dict):
         raise TypeError(f"meta must be a dict or None, but got {type(meta)}")

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from hookline.checkpoint import CheckpointStore
+from hookline.checkpoint.formats import check_plain
+from hookline.compat.mmcv import MMCV_VERSION
 from hookline.compat.mmcv.parallel import is_module_wrapper
+from hookline.compat.mmcv.runner.file_client import join_path
+from hookline.compat.mmcv.runner.model_wrapper import module_versions
 from hookline.counters import COUNTERS
 from hookline.engine.checkpointing import Checkpointer
 from hookline.engine.run_state import capture
 
-MMCV_VERSION = "1.7.2"  # the version with this interface and layout of checkpoints
 LATEST = "latest.pth"
 ENGINE_META = frozenset(
     {
@@ -27,17 +33,19 @@ ENGINE_META = frozenset(
         "metrics",
         "best",
         "mmcv_version",
+        "module_versions",
     }
 )
 
 
 @dataclass
 class RequestedFile:
-    """The names of a file, the files that it replaces, and additions to its `meta`."""
+    """The names of a file, the files that it replaces, additions to its `meta`, its storage."""
 
     names: list[str] = field(default_factory=list)
     surplus: list[str] = field(default_factory=list)
     meta: dict[str, Any] = field(default_factory=dict)
+    client: Any = None
 
 
 class MMCVCheckpointer(Checkpointer):
@@ -60,6 +68,7 @@ class MMCVCheckpointer(Checkpointer):
         create_symlink: bool = True,
         surplus: Sequence[str] = (),
         meta: Mapping[str, Any] | None = None,
+        client: Any = None,
     ) -> None:
         """Request a checkpoint at the next seam.
 
@@ -71,6 +80,7 @@ class MMCVCheckpointer(Checkpointer):
             create_symlink: False is another way to leave `latest.pth` out.
             surplus: Files to remove once the new one is written.
             meta: Additions to the `meta` of the checkpoint.
+            client: MMCV's client of the directory; None for the disk.
         """
         requested = self._requested.setdefault((str(out_dir), save_optimizer), RequestedFile())
         requested.names.append(name)
@@ -78,6 +88,7 @@ class MMCVCheckpointer(Checkpointer):
             requested.names.append(LATEST)
         requested.surplus += surplus
         requested.meta.update(meta or {})
+        requested.client = client
         self._runner.request_save(write=self._write_requested)
 
     def save_now(
@@ -126,6 +137,7 @@ class MMCVCheckpointer(Checkpointer):
         save_optimizer: bool,
         surplus: Sequence[str] = (),
         meta: Mapping[str, Any] | None = None,
+        client: Any = None,
     ) -> None:
         """Write a checkpoint to a directory, and remove the surplus files."""
         if not self._runner.is_main:
@@ -133,15 +145,21 @@ class MMCVCheckpointer(Checkpointer):
         content = self._in_mmcv_layout(checkpoint, meta or {})
         if not save_optimizer:
             content.pop("optimizer", None)
+        files = [name for name in dict.fromkeys(names) if name != LATEST]
+        removed = [name for name in surplus if name not in names]
+        if client is not None:
+            _upload(client, out_dir, content, files, removed)
+            return
         store = self._store(out_dir)
         store.save(
             content,
-            names[0],
-            links=list(dict.fromkeys(names[1:])),
+            files[0],
+            links=files[1:],
             step=content["meta"]["iter"],
             epoch=content["meta"]["epoch"],
         )
-        removed = [name for name in surplus if name not in names]
+        if LATEST in names:
+            _link_latest(Path(out_dir), files[0])
         if removed:
             store.remove(*removed)
 
@@ -156,7 +174,15 @@ class MMCVCheckpointer(Checkpointer):
     def _write_requested(self, checkpoint: dict[str, Any]) -> None:
         requested, self._requested = self._requested, {}
         for (out_dir, save_optimizer), file in requested.items():
-            self.write_to(checkpoint, out_dir, file.names, save_optimizer, file.surplus, file.meta)
+            self.write_to(
+                checkpoint,
+                out_dir,
+                file.names,
+                save_optimizer,
+                file.surplus,
+                file.meta,
+                file.client,
+            )
 
     def _in_mmcv_layout(
         self, checkpoint: Mapping[str, Any], meta: Mapping[str, Any]
@@ -166,7 +192,8 @@ class MMCVCheckpointer(Checkpointer):
         own = {key: value for key, value in checkpoint["meta"].items() if key != "config"}
         counters = {key: own[key] for key in COUNTERS}
         about = {**own, **(runner.meta or {}), **meta, **counters, "mmcv_version": MMCV_VERSION}
-        content = {**checkpoint, "meta": about, "mmcv": runner.data_state()}
+        about["module_versions"] = module_versions(runner.model)
+        content = {**checkpoint, "meta": _plain_meta(about), "mmcv": runner.data_state()}
         if is_module_wrapper(runner.model):
             content["state_dict"] = dict(runner.model.module.state_dict())
         return content
@@ -174,7 +201,46 @@ class MMCVCheckpointer(Checkpointer):
     def _store(self, out_dir: Any) -> CheckpointStore:
         key = os.path.abspath(out_dir)
         if key not in self._stores:
-            store = CheckpointStore(Path(key))
+            # Scripts for MMCV take each visible .json file of the directory for a log.
+            store = CheckpointStore(Path(key), hidden=True)
             store.prepare()
             self._stores[key] = store
         return self._stores[key]
+
+
+def to_bytes(checkpoint: Mapping[str, Any]) -> bytes:
+    """Return a checkpoint as the content of a file."""
+    buffer = io.BytesIO()
+    torch.save(check_plain(checkpoint), buffer)
+    return buffer.getvalue()
+
+
+def _plain_meta(value: Any) -> Any:
+    """Return meta data with lists in place of ranges and sets; configs of MMCV have them."""
+    if isinstance(value, Mapping):
+        return {key: _plain_meta(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_plain_meta(item) for item in value)
+    if isinstance(value, (range, set, frozenset)):
+        return list(value)
+    return str(value) if isinstance(value, Path) else value
+
+
+def _upload(
+    client: Any, out_dir: Any, content: Mapping[str, Any], names: list[str], removed: list[str]
+) -> None:
+    data = to_bytes(content)
+    for name in names:
+        client.put(data, join_path(client, out_dir, name))
+    for name in removed:
+        path = join_path(client, out_dir, name)
+        if client.isfile(path):
+            client.remove(path)
+
+
+def _link_latest(directory: Path, name: str) -> None:
+    """Let `latest.pth` be a symbolic link to a file beside it."""
+    link = directory / f".{LATEST}.{os.getpid()}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(name)
+    link.replace(directory / LATEST)

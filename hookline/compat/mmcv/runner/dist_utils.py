@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import os
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
+from hookline.compat import overlay
+from hookline.compat.mmcv.errors import ADVICE
 from hookline.dist import current_world
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,16 +37,25 @@ def master_only(func: F) -> F:
 
 
 def init_dist(launcher: str, backend: str = "nccl", **kwargs: Any) -> None:
-    """Initialize the process group of `torchrun`; the variables of Slurm and MPI are not read."""
-    if launcher != "pytorch":
+    """Initialize the process group of `torchrun`, or of `slurm` and `mpi` if MMCV is installed."""
+    if launcher == "pytorch":
+        if backend == "nccl" and not torch.cuda.is_available():
+            backend = "gloo"
+        if torch.cuda.is_available():
+            torch.cuda.set_device(int(os.environ["RANK"]) % torch.cuda.device_count())
+        if not dist.is_initialized():
+            dist.init_process_group(backend=backend, **kwargs)
+        return
+    if launcher not in ("slurm", "mpi"):
+        raise ValueError(f"Invalid launcher type: {launcher}; use pytorch, slurm or mpi")
+    if overlay.find("mmcv") is None:
         raise ValueError(
-            f"launcher {launcher!r} is not covered: start the processes with torchrun and use "
-            "launcher='pytorch'"
+            f"the launcher {launcher!r} is not covered: start the processes with torchrun and use "
+            f"launcher='pytorch', or {ADVICE}"
         )
-    if backend == "nccl" and not torch.cuda.is_available():
-        backend = "gloo"
-    if not dist.is_initialized():
-        dist.init_process_group(backend=backend, **kwargs)
+    importlib.import_module("mmcv.runner.original_dist_utils").init_dist(
+        launcher, backend, **kwargs
+    )
 
 
 def allreduce_params(

@@ -6,10 +6,11 @@ from typing import Any
 
 import torch
 
-from hookline.compat.mmcv.runner.base_runner import BaseRunner, Workflow
+from hookline.compat.mmcv.runner.base_runner import BaseRunner, Workflow, check_meta
 from hookline.compat.mmcv.runner.builder import RUNNERS
 from hookline.compat.mmcv.runner.checkpointer import LATEST
 from hookline.compat.mmcv.runner.position import ResumableEpoch
+from hookline.compat.persistent_workers import continuing_workers
 
 
 @RUNNERS.register_module()
@@ -46,7 +47,9 @@ class EpochBasedRunner(BaseRunner):
         self.mode = "val"
         self.data_loader = data_loader
         self.call_hook("before_val_epoch")
-        for index, data_batch in enumerate(data_loader):
+        with continuing_workers(data_loader, self.workers.take_resumed(data_loader)):
+            batches = enumerate(data_loader)
+        for index, data_batch in batches:
             self.data_batch = data_batch
             self._last_index = self.inner_iter = self.batch_idx = index
             self.call_hook("before_val_iter")
@@ -66,14 +69,13 @@ class EpochBasedRunner(BaseRunner):
         """Run the workflow to the end, or until a hook requests a stop."""
         if max_epochs is not None:
             self.max_epochs = max_epochs
-        if self.max_epochs is None:
-            raise ValueError("max_epochs must be specified during instantiation")
+        assert self.max_epochs is not None, "max_epochs must be specified during instantiation"
         for loader, (mode, _) in zip(data_loaders, workflow, strict=False):
             if mode == "train":
                 self.max_iters = self.max_epochs * len(loader)
                 break
         self.logger.info("workflow: %s, max: %d epochs", workflow, self.max_epochs)
-        self._run(data_loaders, workflow, lambda: self._loop(data_loaders, workflow, kwargs))
+        self._run(data_loaders, workflow, lambda loaders: self._loop(loaders, workflow, kwargs))
 
     def save_checkpoint(
         self,
@@ -84,6 +86,7 @@ class EpochBasedRunner(BaseRunner):
         create_symlink: bool = True,
     ) -> None:
         """Save at once. `latest.pth` is the same file, unless `create_symlink` is False."""
+        check_meta(meta)
         names = [filename_tmpl.format(self.epoch + 1)]
         if create_symlink:
             names.append(LATEST)
@@ -108,7 +111,9 @@ class EpochBasedRunner(BaseRunner):
         """Call the sites before an epoch, and return the batches that it still has."""
 
         def open_data() -> None:
-            self._current = ResumableEpoch(data_loader, self._continue_at.get("epoch"))
+            self._current = ResumableEpoch(
+                data_loader, self._continue_at.get("epoch"), self.workers.take_resumed(data_loader)
+            )
 
         self.loop.begin_epoch(open_data)
         self._continue_at = {}

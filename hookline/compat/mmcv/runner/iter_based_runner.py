@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from hookline.compat.mmcv.runner.base_runner import BaseRunner, Workflow
+from hookline.compat.mmcv.runner.base_runner import BaseRunner, Workflow, check_meta
 from hookline.compat.mmcv.runner.builder import RUNNERS
 from hookline.compat.mmcv.runner.checkpointer import LATEST
 from hookline.compat.mmcv.runner.hooks.iter_timer import IterTimerHook
@@ -103,11 +103,10 @@ class IterBasedRunner(BaseRunner):
         """Run the workflow to the end, or until a hook requests a stop."""
         if max_iters is not None:
             self.max_iters = max_iters
-        if self.max_iters is None:
-            raise ValueError("max_iters must be specified during instantiation")
+        assert self.max_iters is not None, "max_iters must be specified during instantiation"
         self.loop.iter_limit = self.max_iters
         self.logger.info("workflow: %s, max: %d iters", workflow, self.max_iters)
-        self._run(data_loaders, workflow, lambda: self._loop(data_loaders, workflow, kwargs))
+        self._run(data_loaders, workflow, lambda loaders: self._loop(loaders, workflow, kwargs))
 
     def save_checkpoint(
         self,
@@ -118,6 +117,7 @@ class IterBasedRunner(BaseRunner):
         create_symlink: bool = True,
     ) -> None:
         """Save at once. `latest.pth` is the same file, unless `create_symlink` is False."""
+        check_meta(meta)
         names = [filename_tmpl.format(self.iter + 1)]
         if create_symlink:
             names.append(LATEST)

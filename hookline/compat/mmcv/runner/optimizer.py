@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hookline.compat.mmcv.parallel import unwrap
+from hookline.compat.mmcv.runner.model_wrapper import unwrap
 from hookline.compat.mmcv.utils.registry import Registry, build_from_cfg
 
 OPTIMIZERS = Registry("optimizer")

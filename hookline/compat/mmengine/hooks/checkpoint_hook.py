@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path as osp
 from collections.abc import Sequence
-from math import inf, isfinite
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from hookline.checkpoint.names import is_number_template
 from hookline.checkpoint.retention import retain, superseded
 from hookline.compat.metric_rules import infer_rule
 from hookline.compat.mmengine.hooks.hook import Hook
+from hookline.compat.mmengine.hooks.seam_files import FilesAtSeams
 from hookline.compat.mmengine.registry import HOOKS
 from hookline.errors import parameter_error
 from hookline.files import replace_file
@@ -20,7 +21,7 @@ from hookline.intervals import is_due
 
 
 @HOOKS.register_module()
-class CheckpointHook(Hook):
+class CheckpointHook(FilesAtSeams, Hook):
     """Save checkpoints at intervals, delete old ones, and keep the best ones.
 
     Args:
@@ -32,16 +33,13 @@ class CheckpointHook(Hook):
             directory; None for the work directory itself.
         max_keep_ckpts: The number of newest files to keep; -1 for all.
         save_last: Whether the end of the run is saved too.
-        save_best: The metric, or metrics, of the best checkpoint; `auto` for the first one.
-        rule: `greater` or `less`, for each metric; None to infer it from the metric's name.
+        save_best: The metric of the best checkpoint; `auto` for the first one.
+        rule: `greater` or `less`; None to infer it from the metric's name.
         greater_keys: Parts of the names of metrics of which a higher value is better.
         less_keys: Parts of the names of metrics of which a lower value is better.
-        file_client_args: Not supported.
         filename_tmpl: The name of a file, with `{}` for the number.
-        backend_args: Not supported.
         published_keys: The keys that a published checkpoint keeps; None to publish nothing.
         save_begin: The first epoch (or iteration) that is saved.
-        kwargs: Further arguments of `runner.save_checkpoint`.
     """
 
     priority = "VERY_LOW"
@@ -55,55 +53,36 @@ class CheckpointHook(Hook):
         out_dir: str | Path | None = None,
         max_keep_ckpts: int = -1,
         save_last: bool = True,
-        save_best: str | list[str] | None = None,
-        rule: str | list[str] | None = None,
+        save_best: str | None = None,
+        rule: str | None = None,
         greater_keys: Sequence[str] | None = None,
         less_keys: Sequence[str] | None = None,
-        file_client_args: Any = None,
         filename_tmpl: str | None = None,
-        backend_args: Any = None,
-        published_keys: str | list[str] | None = None,
+        published_keys: str | Sequence[str] | None = None,
         save_begin: int = 0,
-        **kwargs: Any,
     ) -> None:
-        if file_client_args or backend_args:
-            raise ValueError(
-                "CheckpointHook: file_client_args and backend_args are not supported, "
-                "files are kept on a local disk"
-            )
-        if save_begin < 0:
-            raise ValueError(f"save_begin should not be less than 0, but got {save_begin}")
         self.interval = interval
         self.by_epoch = by_epoch
         self.save_begin = save_begin
         self.save_last = save_last
         self.save_optimizer = save_optimizer
         self.save_param_scheduler = save_param_scheduler
-        self.args = kwargs
         self.out_dir: Any = out_dir
         self.max_keep_ckpts = max_keep_ckpts
         self.filename_tmpl = filename_tmpl or ("epoch_{}.pth" if by_epoch else "iter_{}.pth")
         if "{" in self.filename_tmpl and not is_number_template(self.filename_tmpl):
             raise parameter_error(self, "filename_tmpl", "needs a {} or {:03d} for the number")
-        self.published_keys = _as_list(published_keys)
-        self.save_best = _as_list(save_best)
-        self._metric_keys = [greater_keys, less_keys]
-        self._init_rules(rule)
+        self.published_keys = published_keys
+        if isinstance(published_keys, str):
+            self.published_keys = [published_keys]
+        self.save_best = save_best
+        self.rule = rule
+        self.greater_keys = greater_keys
+        self.less_keys = less_keys
+        if save_best is not None:
+            self.rule = infer_rule(save_best, rule, greater_keys, less_keys)
         self.last_ckpt: str | None = None
         self.best_ckpt_path: str | None = None
-        self.best_ckpt_path_dict: dict[str, str | None] = {}
-
-    def _init_rules(self, rule: str | list[str] | None) -> None:
-        metrics = self.save_best or []
-        if len(set(metrics)) != len(metrics):
-            raise AssertionError('Find duplicate element in "save_best".')
-        if "auto" in metrics and len(metrics) > 1:
-            raise AssertionError('Only support one "auto" in "save_best" list.')
-        rules = rule if isinstance(rule, list) else [rule] * len(metrics)
-        self._auto_rule = rules[0] if rules else None
-        self._rules: dict[str, str | None] = {}
-        for key, metric_rule in zip(metrics, rules, strict=False):
-            self._rules[key] = infer_rule(key, metric_rule, *self._metric_keys)
 
     def before_train(self, runner: Any) -> None:
         if self.out_dir is None:
@@ -115,9 +94,6 @@ class CheckpointHook(Hook):
         runner.checkpointer.enable(self._make_write)
         runner.logger.info(f"Checkpoints will be saved to {self.out_dir}.")
         self.best_ckpt_path = runner.message_hub.get_info("best_ckpt")
-        self.best_ckpt_path_dict = {}
-        for key in self.save_best or ():
-            self.best_ckpt_path_dict[key] = runner.message_hub.get_info(f"best_ckpt_{key}")
 
     def after_train_epoch(self, runner: Any) -> None:
         if self.by_epoch and self._is_due(runner.epoch + 1, runner.max_epochs):
@@ -132,22 +108,25 @@ class CheckpointHook(Hook):
             self._save_checkpoint(runner)
 
     def after_val_epoch(self, runner: Any, metrics: dict[str, float] | None = None) -> None:
+        if self.save_best is None:
+            return
         if not metrics:
             runner.logger.warning("validation returned no metrics: no best checkpoint is saved")
             return
-        if self.save_best == ["auto"]:
-            first = next(iter(metrics))
-            self.save_best = [first]
-            self._rules = {first: infer_rule(first, self._auto_rule, *self._metric_keys)}
-        for key in self.save_best or ():
-            if key not in metrics:
-                raise KeyError(f"save_best={key!r} is not among the metrics: {', '.join(metrics)}")
-            self._save_if_best(runner, key, metrics[key])
+        if self.save_best == "auto":
+            self.save_best = next(iter(metrics))
+            self.rule = infer_rule(self.save_best, self.rule, self.greater_keys, self.less_keys)
+        if self.save_best not in metrics:
+            known = ", ".join(metrics)
+            raise KeyError(f"save_best={self.save_best!r} is not among the metrics: {known}")
+        score = float(metrics[self.save_best])
+        if self._is_best(score, runner.message_hub.get_info("best_score")):
+            self._request_best(runner, self.save_best, score)
 
     def after_train(self, runner: Any) -> None:
         if self.published_keys is None or not runner.is_main:
             return
-        paths = [self.best_ckpt_path, *self.best_ckpt_path_dict.values()]
+        paths = [self.best_ckpt_path]
         if self.save_last:
             paths.insert(0, self.last_ckpt)
         for path in dict.fromkeys(paths):
@@ -158,21 +137,23 @@ class CheckpointHook(Hook):
         end = end if self.save_last else None
         return is_due(completed, self.interval, self.save_begin, end)
 
-    def _save_if_best(self, runner: Any, key: str, score: Any) -> None:
-        suffix = "" if len(self.save_best or ()) == 1 else f"_{key}"
-        hub = runner.message_hub
-        if not self._is_best(key, score, hub.get_info(f"best_score{suffix}")):
-            return
+    def _is_best(self, score: float, best: float | None) -> bool:
+        if not isfinite(score):
+            return False
+        if best is None:
+            return True
+        return score > best if self.rule == "greater" else score < best
+
+    def _request_best(self, runner: Any, key: str, score: float) -> None:
         unit = "epoch" if self.by_epoch else "iter"
-        number = runner.epoch if self.by_epoch else runner.iter
+        number = getattr(runner, unit)
         name = f"best_{key}_{self.filename_tmpl.format(number)}".replace("/", "_")
-        path = osp.join(self.out_dir, name)
-        previous = hub.get_info(f"best_ckpt{suffix}")
+        hub = runner.message_hub
+        previous = hub.get_info("best_ckpt")
         surplus = superseded(osp.basename(previous) if previous else None, name)
-        hub.update_info(f"best_score{suffix}", float(score))
-        hub.update_info(f"best_ckpt{suffix}", path)
-        self.best_ckpt_path = path
-        self.best_ckpt_path_dict[key] = path
+        self.best_ckpt_path = osp.join(self.out_dir, name)
+        hub.update_info("best_score", score)
+        hub.update_info("best_ckpt", self.best_ckpt_path)
 
         def write() -> None:
             runner.save_checkpoint(
@@ -192,58 +173,24 @@ class CheckpointHook(Hook):
 
         runner.request_write(write)
 
-    def _is_best(self, key: str, score: Any, best: float | None) -> bool:
-        if score is None or not isfinite(score):
-            return False
-        if self._rules[key] == "greater":
-            return bool(score > (-inf if best is None else best))
-        return bool(score < (inf if best is None else best))
-
-    def _save_checkpoint(self, runner: Any) -> None:
-        """Request a checkpoint of this epoch or iteration, taken after all hooks of the stage."""
-        step = runner.epoch + 1 if self.by_epoch else runner.iter + 1
-        runner.request_write(
-            lambda: self._save_checkpoint_with_step(runner, step, runner.position_after())
-        )
-
-    def _make_write(self, name: str) -> Any:
-        """Return a function that writes a checkpoint for a signal or another hook."""
-
-        def write() -> None:
-            runner: Any = self.runner
-            meta = runner.position_after()
-            at_epoch_end = self.by_epoch and not meta["inner_iter"]
-            step = meta["epoch"] if at_epoch_end else meta["iter"]
-            file = None if name == "last" else name
-            self._save_checkpoint_with_step(runner, step, meta, file)
-
-        return write
-
-    def _save_checkpoint_with_step(
-        self, runner: Any, step: int, meta: dict[str, Any], name: str | None = None
-    ) -> None:
-        in_epoch = self.by_epoch and step != meta["epoch"]
-        surplus: list[int] = []
-        if name:
-            filename = f"{name}.pth"
-        elif in_epoch:
-            filename = f"iter_{step}.pth"
-        else:
-            filename = self.filename_tmpl.format(step)
-            surplus = self._drop_surplus(runner.message_hub, step)
-        self.last_ckpt = osp.join(self.out_dir, filename)
-        runner.message_hub.update_info("last_ckpt", self.last_ckpt)
-        options = {
-            "save_optimizer": self.save_optimizer,
-            "save_param_scheduler": self.save_param_scheduler,
-            **self.args,
-        }
-        runner.save_checkpoint(
-            self.out_dir, filename, meta=dict(meta), by_epoch=self.by_epoch, **options
-        )
+    def _save_checkpoint_with_step(self, runner: Any, step: int, meta: dict[str, Any]) -> None:
+        surplus = self._drop_surplus(runner.message_hub, step)
+        self._write(runner, self.filename_tmpl.format(step), meta)
         self._remove(runner, [self.filename_tmpl.format(number) for number in surplus])
+
+    def _write(self, runner: Any, file: str, meta: dict[str, Any]) -> None:
+        self.last_ckpt = osp.join(self.out_dir, file)
+        runner.message_hub.update_info("last_ckpt", self.last_ckpt)
+        runner.save_checkpoint(
+            self.out_dir,
+            file,
+            save_optimizer=self.save_optimizer,
+            save_param_scheduler=self.save_param_scheduler,
+            meta=dict(meta),
+            by_epoch=self.by_epoch,
+        )
         if runner.is_main:
-            self._record_last(runner, filename)
+            self._record_last(runner, file)
 
     def _remove(self, runner: Any, names: list[str]) -> None:
         if names and runner.is_main:
@@ -251,9 +198,10 @@ class CheckpointHook(Hook):
 
     def _drop_surplus(self, hub: Any, step: int) -> list[int]:
         """Record a new checkpoint, and return the numbers of those to delete."""
-        if self.max_keep_ckpts < 1:
+        known = hub.get_info("keep_ckpt_ids", [])
+        if self.max_keep_ckpts < 1 or step in known:
             return []
-        kept, surplus = retain([*hub.get_info("keep_ckpt_ids", []), step], self.max_keep_ckpts)
+        kept, surplus = retain([*known, step], self.max_keep_ckpts)
         hub.update_info("keep_ckpt_ids", kept)
         return surplus
 
@@ -270,7 +218,3 @@ class CheckpointHook(Hook):
         published = {key: checkpoint[key] for key in keys}
         final = publish(published, osp.splitext(path)[0], "pth", keys)
         runner.logger.info(f"The checkpoint ({path}) is published to {final}.")
-
-
-def _as_list(given: str | list[str] | None) -> list[str] | None:
-    return [given] if isinstance(given, str) else given

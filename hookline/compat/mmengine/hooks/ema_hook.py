@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import copy
-import logging
-from collections.abc import Iterable
 from typing import Any
 
-from torch import Tensor, nn
+import torch
 
+from hookline.compat.importing import PREFIX, split_average
 from hookline.compat.mmengine.hooks.hook import Hook
-from hookline.compat.mmengine.logging import print_log
-from hookline.compat.mmengine.model.wrappers import unwrap_model
-from hookline.compat.mmengine.registry import HOOKS, MODELS
+from hookline.compat.mmengine.model.wrappers import unwrap
+from hookline.compat.mmengine.registry import HOOKS
+from hookline.compat.weights import rename_weights
+from hookline.errors import require_choice
+from hookline.optim.averaging import WeightAverage, annealed_momentum
 
-PREFIX = "module."
+TYPES = ("ExponentialMovingAverage", "StochasticWeightAverage", "MomentumAnnealingEMA")
 
 
 @HOOKS.register_module()
@@ -25,10 +26,14 @@ class EMAHook(Hook):
     the weights for further training.
 
     Args:
-        ema_type: The class of the average; further arguments are passed to it.
-        strict_load: Raise an error if the average of a checkpoint does not fit.
+        ema_type: `ExponentialMovingAverage`; `StochasticWeightAverage`, the mean of all weights; or
+            `MomentumAnnealingEMA`, where the share of the new weights decays to `momentum`.
         begin_iter: The first iteration with an average; the weights are copied before it.
         begin_epoch: The first epoch with an average.
+        momentum: The share of the new weights.
+        gamma: After this number of updates, half of an annealed average is new.
+        interval: The number of iterations between two updates.
+        update_buffers: Average the buffers too; otherwise those of the model are used.
     """
 
     priority = "NORMAL"
@@ -37,130 +42,80 @@ class EMAHook(Hook):
     def __init__(
         self,
         ema_type: str = "ExponentialMovingAverage",
-        strict_load: bool = False,
         begin_iter: int = 0,
         begin_epoch: int = 0,
-        **kwargs: Any,
+        momentum: float = 0.0002,
+        gamma: int = 100,
+        interval: int = 1,
+        update_buffers: bool = False,
     ) -> None:
-        if begin_iter != 0 and begin_epoch != 0:
-            raise AssertionError("`begin_iter` and `begin_epoch` should not be both set.")
-        if begin_iter < 0 or begin_epoch < 0:
-            raise AssertionError(
-                "`begin_iter` and `begin_epoch` must not be negative, got "
-                f"{begin_iter} and {begin_epoch}"
-            )
-        self.strict_load = strict_load
-        self.ema_cfg = {"type": ema_type, **kwargs}
+        require_choice("EMAHook", "ema_type", ema_type, TYPES)
+        self.ema_type = ema_type
         self.begin_iter = begin_iter
         self.begin_epoch = begin_epoch
-        self.enabled_by_epoch = begin_epoch > 0
-        self._swapped = False
+        self.momentum = momentum
+        self.gamma = gamma
+        self.interval = interval
+        self.update_buffers = update_buffers
+        self.steps = 0
 
     def before_run(self, runner: Any) -> None:
-        self.src_model: nn.Module = unwrap_model(runner.model)
-        self.ema_model = MODELS.build(self.ema_cfg, default_args={"model": self.src_model})
-        self._swapped = False
-
-    def before_train(self, runner: Any) -> None:
-        if self.enabled_by_epoch:
-            _check_begin("epoch", self.begin_epoch, runner.max_epochs)
-        else:
-            _check_begin("iter", self.begin_iter, runner.max_iters)
+        self.average = WeightAverage(unwrap(runner.model), buffers=self.update_buffers)
+        self.steps = 0
 
     def after_train_iter(
         self, runner: Any, batch_idx: int, data_batch: Any = None, outputs: Any = None
     ) -> None:
-        if self._ema_started(runner):
-            self.ema_model.update_parameters(self.src_model)
+        if runner.epoch + 1 < self.begin_epoch or runner.iter + 1 < self.begin_iter:
+            self.average.restart()
             return
-        source = self.src_model.state_dict()
-        for key, value in self.ema_model.module.state_dict().items():
-            value.data.copy_(source[key].data)
+        if self.steps == 0:
+            self.average.restart()
+        elif self.steps % self.interval == 0:
+            self.average.update(self._share())
+        self.steps += 1
 
     def before_val_epoch(self, runner: Any) -> None:
-        self._swap_ema_parameters()
+        self.average.swap_in()
 
     def after_val_epoch(self, runner: Any, metrics: dict[str, float] | None = None) -> None:
-        self._swap_ema_parameters()
+        self.average.swap_out()
 
     before_test_epoch = before_val_epoch
     after_test_epoch = after_val_epoch
 
     def on_exception(self, runner: Any) -> None:
-        if self._swapped:  # an evaluation failed, and the model still holds the average
-            self._swap_ema_parameters()
+        self.average.swap_out()  # An evaluation failed.
 
     def before_save_checkpoint(self, runner: Any, checkpoint: dict[str, Any]) -> None:
-        checkpoint["ema_state_dict"] = dict(self.ema_model.state_dict())
-        _swap_states(checkpoint)
+        weights = checkpoint["state_dict"]
+        saved: dict[str, Any] = {"steps": torch.tensor(self.steps)}
+        averaged = copy.copy(weights)
+        for key, value in self.average.state_dict().items():
+            saved[PREFIX + key] = weights[key]
+            averaged[key] = value.detach().cpu()
+        checkpoint["state_dict"] = averaged
+        checkpoint["ema_state_dict"] = saved
 
     def after_load_checkpoint(self, runner: Any, checkpoint: dict[str, Any]) -> None:
-        from hookline.compat.mmengine.runner.checkpoint import load_state_dict
+        other = checkpoint.get("ema_state_dict", {})
+        average = checkpoint.get("state_dict", checkpoint)
+        is_of_mmengine = any(key.startswith(PREFIX) for key in other)
+        if other and (runner._resume or not is_of_mmengine):
+            self.steps = int(other.get("steps", 0))
+            raw, average = split_average(checkpoint)
+            checkpoint["state_dict"] = copy.copy(checkpoint["state_dict"])
+            checkpoint["state_dict"].update(raw)
+        weights = self.average.state_dict()
+        for key, value in rename_weights(average).items():
+            if key in weights and weights[key].shape == value.shape:
+                weights[key] = value
+        self.average.load_state_dict(weights)
 
-        average = checkpoint.get("ema_state_dict")
-        if average is not None and _has_hookline_layout(average):
-            self.ema_model.module.load_state_dict(average, strict=self.strict_load)
-            return
-        if average is not None and runner._resume:
-            _swap_states(checkpoint)
-            self.ema_model.load_state_dict(checkpoint["ema_state_dict"], strict=self.strict_load)
-            return
-        if runner._resume:
-            print_log(
-                "There is no `ema_state_dict` in checkpoint. "
-                "`EMAHook` starts with a copy of `state_dict`",
-                "current",
-                logging.WARNING,
-            )
-        weights = copy.deepcopy(checkpoint.get("state_dict", checkpoint))
-        load_state_dict(self.ema_model.module, weights, strict=self.strict_load)
-
-    def _ema_started(self, runner: Any) -> bool:
-        if self.enabled_by_epoch:
-            return bool(runner.epoch + 1 >= self.begin_epoch)
-        return bool(runner.iter + 1 >= self.begin_iter)
-
-    def _swap_ema_parameters(self) -> None:
-        average = self.ema_model.module
-        _exchange_all(average.parameters(), self.src_model.parameters())
-        if getattr(self.ema_model, "update_buffers", False):
-            _exchange_all(average.buffers(), self.src_model.buffers())
-        self._swapped = not self._swapped
-
-
-def _check_begin(unit: str, begin: int, end: int) -> None:
-    if begin > end:
-        raise AssertionError(
-            f"begin_{unit} should be smaller than or equal to max_{unit}s: {end}, but got {begin}"
-        )
-
-
-def _has_hookline_layout(average: dict[str, Any]) -> bool:
-    """Return whether `ema_state_dict` holds the average itself, without MMEngine's prefix."""
-    return not any(key.startswith(PREFIX) for key in average)
-
-
-def _exchange_all(ones: Iterable[Tensor], others: Iterable[Tensor]) -> None:
-    for one, other in zip(ones, others, strict=True):
-        _exchange(one, other)
-
-
-def _exchange(one: Tensor, other: Tensor) -> None:
-    if one.device == other.device:
-        one.data, other.data = other.data, one.data
-    else:
-        former = one.data.clone()
-        one.data.copy_(other.data)
-        other.data.copy_(former)
-
-
-def _swap_states(checkpoint: dict[str, Any]) -> None:
-    """Exchange the weights in `state_dict` and those in `ema_state_dict`."""
-    weights = dict(checkpoint["state_dict"])
-    average = dict(checkpoint["ema_state_dict"])
-    for key in average:
-        name = key.removeprefix(PREFIX)
-        if key.startswith(PREFIX) and name in weights:
-            average[key], weights[name] = weights[name], average[key]
-    checkpoint["state_dict"] = weights
-    checkpoint["ema_state_dict"] = average
+    def _share(self) -> float:
+        """Return the share of the current weights in the next average."""
+        if self.ema_type == "StochasticWeightAverage":
+            return 1 / (self.steps // self.interval + 1)
+        if self.ema_type == "MomentumAnnealingEMA":
+            return 1 - annealed_momentum(1 - self.momentum, self.steps, self.gamma)
+        return self.momentum

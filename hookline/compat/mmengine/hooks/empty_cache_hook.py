@@ -32,17 +32,12 @@ class EmptyCacheHook(Hook):
         mode: str = "train",
     ) -> None:
         if self._do_after_iter:
-            _empty_cache()
+            torch.cuda.empty_cache()
 
     def _before_epoch(self, runner: Any, mode: str = "train") -> None:
         if self._do_before_epoch:
-            _empty_cache()
+            torch.cuda.empty_cache()
 
     def _after_epoch(self, runner: Any, mode: str = "train") -> None:
         if self._do_after_epoch:
-            _empty_cache()
-
-
-def _empty_cache() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+            torch.cuda.empty_cache()

@@ -15,19 +15,14 @@ class IterTimerHook(Hook):
 
     priority = "NORMAL"
 
-    def __init__(self) -> None:
-        self.time_sec_tot = 0.0
-        self.time_sec_test_val = 0.0
-        self.start_iter = 0
-
-    def before_train(self, runner: Any) -> None:
-        self.start_iter = runner.iter
-
     def _before_epoch(self, runner: Any, mode: str = "train") -> None:
         self.t = time.time()
+        if mode != "train":
+            self._seconds_of_evaluation = 0.0
 
-    def _after_epoch(self, runner: Any, mode: str = "train") -> None:
-        self.time_sec_test_val = 0
+    def before_train(self, runner: Any) -> None:
+        self._seconds = 0.0
+        self._start_iter = runner.iter
 
     def _before_iter(
         self, runner: Any, batch_idx: int, data_batch: Any = None, mode: str = "train"
@@ -47,12 +42,12 @@ class IterTimerHook(Hook):
         self.t = now
         runner.message_hub.update_scalar(f"{mode}/time", seconds)
         if mode == "train":
-            self.time_sec_tot += seconds
-            done = runner.iter - self.start_iter + 1
+            self._seconds += seconds
+            mean = self._seconds / (runner.iter - self._start_iter + 1)
             remaining = runner.max_iters - runner.iter - 1
-            eta = self.time_sec_tot / done * remaining
         else:
-            loader = runner.val_dataloader if mode == "val" else runner.test_dataloader
-            self.time_sec_test_val += seconds
-            eta = self.time_sec_test_val / (batch_idx + 1) * (len(loader) - batch_idx - 1)
-        runner.message_hub.update_info("eta", eta)
+            loader = getattr(runner, f"{mode}_dataloader")
+            self._seconds_of_evaluation += seconds
+            mean = self._seconds_of_evaluation / (batch_idx + 1)
+            remaining = len(loader) - batch_idx - 1
+        runner.message_hub.update_info("eta", mean * remaining)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -13,14 +14,14 @@ from hookline.events.series import fetch_numbers
 Array = np.ndarray[Any, Any]
 
 MAX_PENDING = 1000  # tensors that wait for a transfer
-MIN_CAPACITY = 16
+DEFAULT_STATISTICS = ("min", "max", "mean", "current")
 
 
 class HistoryBuffer:
     """The values of a scalar and their counts.
 
-    The arrays grow by doubling, so the cost of an update does not depend on their length. Tensors
-    are fetched from their device together, when a value is read.
+    The cost of an update does not depend on their number. Tensors are fetched from their device
+    together, when a value is read.
 
     Args:
         log_history: The first values.
@@ -38,15 +39,16 @@ class HistoryBuffer:
     ) -> None:
         if len(log_history) != len(count_history):
             raise AssertionError("The lengths of log_history and count_history should be equal")
+        for name in DEFAULT_STATISTICS:
+            self._statistics_methods.setdefault(name, getattr(HistoryBuffer, name))
         self.max_length = max_length
-        self._values = np.array(log_history, dtype=np.float64)[-max_length:]
-        self._counts = np.array(count_history, dtype=np.int64)[-max_length:]
-        self._length = len(self._values)
+        self._values = array("d", np.ravel(log_history))
+        self._counts = array("q", np.ravel(count_history).astype(np.int64))
         self._pending: list[tuple[torch.Tensor, int]] = []
 
     def update(self, log_val: float | torch.Tensor, count: int = 1) -> None:
         """Append a value, which stands for `count` samples."""
-        if isinstance(log_val, torch.Tensor):
+        if isinstance(log_val, torch.Tensor) and log_val.numel() == 1:
             self._pending.append((log_val.detach().clone(), count))
             if len(self._pending) >= MAX_PENDING:
                 self._fetch()
@@ -61,17 +63,15 @@ class HistoryBuffer:
 
     @property
     def _log_history(self) -> Array:
-        self._fetch()
-        return self._values[max(self._length - self.max_length, 0) : self._length]
+        return self.data[0]
 
     @property
     def _count_history(self) -> Array:
-        self._fetch()
-        return self._counts[max(self._length - self.max_length, 0) : self._length]
+        return self.data[1]
 
     @property
     def data(self) -> tuple[Array, Array]:
-        return self._log_history, self._count_history
+        return self._window(self.max_length)
 
     @classmethod
     def register_statistics(cls, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -102,11 +102,12 @@ class HistoryBuffer:
 
     def current(self) -> float:
         """Return the last value."""
-        if len(self._log_history) == 0:
+        values, _ = self._window(1)
+        if len(values) == 0:
             raise ValueError(
                 "HistoryBuffer._log_history is an empty array! please call update first"
             )
-        return self._log_history[-1]  # type: ignore[no-any-return]
+        return values[-1]  # type: ignore[no-any-return]
 
     def to_plain(self) -> dict[str, Any]:
         """Return the history as tensors, for a checkpoint."""
@@ -131,10 +132,9 @@ class HistoryBuffer:
     def _window(self, size: int | None) -> tuple[Array, Array]:
         if size is not None and not isinstance(size, int):
             raise AssertionError(f"The type of window size should be int, but got {type(size)}")
-        values, counts = self.data
-        if size is None:
-            return values, counts
-        return values[-size:], counts[-size:]
+        self._fetch()
+        begin = -self.max_length if size is None else -min(size, self.max_length)
+        return np.array(self._values[begin:]), np.array(self._counts[begin:])
 
     def _fetch(self) -> None:
         if not self._pending:
@@ -146,21 +146,8 @@ class HistoryBuffer:
             self._append(number, count)
 
     def _append(self, value: float, count: int) -> None:
-        if self._length == len(self._values):
-            self._grow()
-        self._values[self._length] = value
-        self._counts[self._length] = count
-        self._length += 1
-
-    def _grow(self) -> None:
-        """Drop the values beyond `max_length` and double the arrays."""
-        keep = min(self._length, self.max_length)
-        room = max(keep, MIN_CAPACITY)
-        kept = slice(self._length - keep, self._length)
-        self._values = np.concatenate([self._values[kept], np.zeros(room)])
-        self._counts = np.concatenate([self._counts[kept], np.zeros(room, dtype=np.int64)])
-        self._length = keep
-
-
-for _name in ("min", "max", "mean", "current"):
-    HistoryBuffer.register_statistics(getattr(HistoryBuffer, _name))
+        self._values.append(value)
+        self._counts.append(int(count))
+        if len(self._values) >= 2 * self.max_length:  # not each time: it moves all values
+            del self._values[: -self.max_length]
+            del self._counts[: -self.max_length]

@@ -1,89 +1,22 @@
-"""`mmengine.optim`: optimizer wrappers, their constructors and parameter schedulers."""
+"""`mmengine.optim`: the optimizer wrapper and schedulers of the learning rate."""
 
 from hookline.compat.missing import not_covered
-from hookline.compat.mmengine.optim.optimizer import (
-    OPTIM_WRAPPER_CONSTRUCTORS,
-    OPTIMIZERS,
-    AmpOptimWrapper,
-    BaseOptimWrapper,
-    DefaultOptimWrapperConstructor,
-    OptimWrapper,
-    OptimWrapperDict,
-    build_optim_wrapper,
-)
+from hookline.compat.mmengine import ADVICE
+from hookline.compat.mmengine.optim.builder import build_optim_wrapper
+from hookline.compat.mmengine.optim.optim_wrapper import OptimWrapper
 from hookline.compat.mmengine.optim.scheduler import (
-    ConstantLR,
-    ConstantMomentum,
-    ConstantParamScheduler,
     CosineAnnealingLR,
-    CosineAnnealingMomentum,
-    CosineAnnealingParamScheduler,
-    CosineRestartLR,
-    CosineRestartMomentum,
-    CosineRestartParamScheduler,
-    ExponentialLR,
-    ExponentialMomentum,
-    ExponentialParamScheduler,
     LinearLR,
-    LinearMomentum,
-    LinearParamScheduler,
     MultiStepLR,
-    MultiStepMomentum,
-    MultiStepParamScheduler,
-    OneCycleLR,
-    OneCycleParamScheduler,
-    PolyLR,
-    PolyMomentum,
-    PolyParamScheduler,
-    ReduceOnPlateauLR,
-    ReduceOnPlateauMomentum,
-    ReduceOnPlateauParamScheduler,
     StepLR,
-    StepMomentum,
-    StepParamScheduler,
-    _ParamScheduler,
 )
 
 __all__ = [
-    "OPTIMIZERS",
-    "OPTIM_WRAPPER_CONSTRUCTORS",
-    "AmpOptimWrapper",
-    "BaseOptimWrapper",
-    "ConstantLR",
-    "ConstantMomentum",
-    "ConstantParamScheduler",
     "CosineAnnealingLR",
-    "CosineAnnealingMomentum",
-    "CosineAnnealingParamScheduler",
-    "CosineRestartLR",
-    "CosineRestartMomentum",
-    "CosineRestartParamScheduler",
-    "DefaultOptimWrapperConstructor",
-    "ExponentialLR",
-    "ExponentialMomentum",
-    "ExponentialParamScheduler",
     "LinearLR",
-    "LinearMomentum",
-    "LinearParamScheduler",
     "MultiStepLR",
-    "MultiStepMomentum",
-    "MultiStepParamScheduler",
-    "OneCycleLR",
-    "OneCycleParamScheduler",
     "OptimWrapper",
-    "OptimWrapperDict",
-    "PolyLR",
-    "PolyMomentum",
-    "PolyParamScheduler",
-    "ReduceOnPlateauLR",
-    "ReduceOnPlateauMomentum",
-    "ReduceOnPlateauParamScheduler",
     "StepLR",
-    "StepMomentum",
-    "StepParamScheduler",
-    "_ParamScheduler",
     "build_optim_wrapper",
 ]
-__getattr__ = not_covered(
-    __name__, __all__, {"ApexOptimWrapper": "Apex is retired; use AmpOptimWrapper"}
-)
+__getattr__ = not_covered(__name__, __all__, advice=ADVICE)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import torch
+
 from hookline.compat.hook_list import HooksInList
 from hookline.compat.mmengine.hooks import Hook
-from hookline.compat.mmengine.optim import OptimWrapper, OptimWrapperDict
+from hookline.compat.mmengine.optim import OptimWrapper
 from hookline.compat.mmengine.registry import HOOKS
 from hookline.compat.mmengine.runner.base_loop import BaseLoop
+from hookline.compat.persistent_workers import continuing_workers
 from hookline.engine import HOOKS as OWN_HOOKS
 from hookline.engine import SITE_NAMES, BaseHook, BaseRunner
 from hookline.engine.checkpointing import Checkpointer
@@ -20,14 +23,6 @@ from hookline.errors import RegistrationError
 from hookline.metrics.results import Metrics
 from hookline.priority import get_priority
 
-DEFAULT_HOOKS: dict[str, Any] = {
-    "runtime_info": {"type": "RuntimeInfoHook"},
-    "timer": {"type": "IterTimerHook"},
-    "sampler_seed": {"type": "DistSamplerSeedHook"},
-    "logger": {"type": "LoggerHook"},
-    "param_scheduler": {"type": "ParamSchedulerHook"},
-    "checkpoint": {"type": "CheckpointHook", "interval": 1},
-}
 # After these stages of a user's loop, requests are settled.
 SEAMS = frozenset(
     {"after_train_iter", "after_train_epoch", "after_val_epoch", "after_val", "after_train"}
@@ -52,6 +47,8 @@ class HookMethods(HooksInList, BaseRunner):
     _requested_at: tuple[int, int] | None
     _stage: str
     _train_loop: Any
+    _val_workers: torch.Tensor | None
+    val_loop: Any
 
     def call_hook(self, fn_name: str, **kwargs: Any) -> None:  # type: ignore[override]
         """Call a method of all hooks that have it, and settle requests.
@@ -75,6 +72,11 @@ class HookMethods(HooksInList, BaseRunner):
                 self._train_loop.stop_training = True  # type: ignore[attr-defined]
         if fn_name == "after_train_epoch":
             self.inner_iter = 0
+
+    @property
+    def has_own_dispatch(self) -> bool:
+        """Whether a subclass overrides `call_hook`, so that the loops must call it."""
+        return type(self).call_hook is not HookMethods.call_hook
 
     def call_site(self, site: str) -> None:
         """Call the hooks of a site. A new epoch closes the one before it."""
@@ -136,28 +138,6 @@ class HookMethods(HooksInList, BaseRunner):
                 site="optimize",
             )
 
-    def register_default_hooks(self, hooks: dict[str, Any] | None = None) -> None:
-        """Add the six default hooks, with the changes in `hooks`; None drops one."""
-        wanted = {**DEFAULT_HOOKS, **(hooks or {})}
-        for name, hook in wanted.items():
-            if hook is None and name not in DEFAULT_HOOKS:
-                raise AssertionError(
-                    f"default_hooks: {name}=None drops nothing; the default hooks are "
-                    f"{', '.join(DEFAULT_HOOKS)}"
-                )
-            if hook is not None:
-                self.register_hook(hook)
-
-    def register_custom_hooks(self, hooks: Sequence[Any]) -> None:
-        for hook in hooks:
-            self.register_hook(hook)
-
-    def register_hooks(  # type: ignore[override]
-        self, default_hooks: dict[str, Any] | None = None, custom_hooks: Sequence[Any] | None = None
-    ) -> None:
-        self.register_default_hooks(default_hooks)
-        self.register_custom_hooks(custom_hooks or ())
-
     def request_write(self, write: Callable[[], None]) -> None:
         """Request that a function writes a checkpoint in MMEngine's layout at the next seam.
 
@@ -176,6 +156,11 @@ class HookMethods(HooksInList, BaseRunner):
         self.checkpointer.writes.append(write_as_requested)
         self.loop.requests.save(None, self.checkpointer.queue, collective=True)
 
+    def has_hooks_after(self, hook: Any, stage: str) -> bool:
+        """Return whether other hooks follow one in a stage. They may read its checkpoint."""
+        hooks = self.sites.hooks[stage]
+        return hook in hooks and hooks[-1] is not hook
+
     def _prepare(self, stage: str) -> None:
         """Prepare the engine for the hooks of a stage."""
         if stage == "before_train_epoch":
@@ -185,6 +170,10 @@ class HookMethods(HooksInList, BaseRunner):
         elif stage in ("before_val", "before_test"):
             self._evaluation_scope.close()  # of an evaluation that failed
             self._evaluation_scope = self.evaluation.begin(self)
+            if stage == "before_val":
+                workers = continuing_workers(self.val_loop.dataloader, self._val_workers)
+                self._evaluation_scope.enter_context(workers)
+                self._val_workers = None
         elif stage == "after_train":
             self.loop.end()
             if self.stop_reason is None:
@@ -224,8 +213,8 @@ class MMEngineLoop(Loop):
     def accumulating(self) -> bool:
         """Whether gradients are being added up: half a gradient cannot be saved."""
         wrapper = self._runner.optim_wrapper
-        if isinstance(wrapper, OptimWrapperDict) or not isinstance(wrapper, OptimWrapper):
-            return False
+        if not isinstance(wrapper, OptimWrapper) or self._runner.optimizer is None:
+            return False  # Of several optimizers, each has its own count.
         return not wrapper.should_update() and self._runner.stop_reason is None
 
     @accumulating.setter
@@ -234,7 +223,10 @@ class MMEngineLoop(Loop):
 
     def call_site(self, site: str) -> None:
         """Call the hooks of a site that lies around epochs."""
-        self._runner.call_site(site)
+        if not self._runner.has_own_dispatch:
+            self._runner.call_site(site)
+        elif site in Hook.stages:
+            self._runner.call_hook(site)
 
 
 class MMEngineCheckpointer(Checkpointer):
@@ -299,11 +291,17 @@ class ValLoopEvaluation(Evaluation):
 
 
 def _build(options: dict[str, Any]) -> BaseHook:
-    """Build a hook of MMEngine, or else one of Hookline."""
+    """Build a hook of the project or of MMEngine, or else one of Hookline."""
     kind = options["type"]
-    is_own = isinstance(kind, str) and HOOKS.get(kind) is None and kind in OWN_HOOKS
+    is_own = isinstance(kind, str) and kind in OWN_HOOKS and not _is_registered(kind)
     built: BaseHook = OWN_HOOKS.build(options) if is_own else HOOKS.build(options)
     return built
+
+
+def _is_registered(kind: str) -> bool:
+    """Return whether the current scope, that of the project, or MMEngine has a hook."""
+    with HOOKS.switch_scope_and_registry(None) as registry:
+        return registry.get(kind) is not None
 
 
 def _has_own(hook: BaseHook, name: str) -> bool:

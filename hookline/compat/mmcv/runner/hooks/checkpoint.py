@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os.path as osp
 from typing import Any
 
 from hookline.checkpoint.names import is_number_template
 from hookline.checkpoint.retention import retain
 from hookline.compat.mmcv.runner.dist_utils import allreduce_params, master_only
+from hookline.compat.mmcv.runner.file_client import join_path, resolve_out_dir
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 from hookline.errors import ConfigError
 from hookline.intervals import is_due
@@ -28,10 +28,11 @@ class CheckpointHook(Hook):
         max_keep_ckpts: The number of newest files to keep; -1 for all.
         save_last: Whether the end of the run is saved too.
         sync_buffer: Whether the model's buffers are averaged over all ranks before a save.
-        file_client_args: Only the backend `disk` is supported.
+        file_client_args: The storage of `out_dir`, by default that of its prefix.
         kwargs: Further arguments of `runner.save_checkpoint`.
     """
 
+    reads_checkpoints = False
     ranks = "collective"
 
     def __init__(
@@ -46,7 +47,6 @@ class CheckpointHook(Hook):
         file_client_args: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        check_file_client("CheckpointHook", file_client_args)
         self.interval = interval
         self.by_epoch = by_epoch
         self.save_optimizer = save_optimizer
@@ -55,6 +55,8 @@ class CheckpointHook(Hook):
         self.save_last = save_last
         self.sync_buffer = sync_buffer
         self.args = kwargs
+        self.file_client_args = file_client_args
+        self.file_client: Any = None
         if "{" in self._template and not is_number_template(self._template):
             raise ConfigError(
                 "needs a {} or {:03d} for the number",
@@ -64,8 +66,10 @@ class CheckpointHook(Hook):
             )
 
     def before_run(self, runner: Any) -> None:
-        self.out_dir = resolve_out_dir(runner, self.out_dir, "CheckpointHook")
-        runner.checkpointer.enable(self.out_dir)
+        self.out_dir, self.file_client = resolve_out_dir(
+            runner, self.out_dir, "CheckpointHook", self.file_client_args
+        )
+        runner.checkpointer.enable(runner.work_dir if self.file_client else self.out_dir)
 
     def after_train_epoch(self, runner: Any) -> None:
         if self.by_epoch and self._is_due(runner.epoch + 1, runner.max_epochs):
@@ -97,16 +101,30 @@ class CheckpointHook(Hook):
             self._save_checkpoint(runner)
             return
         name = self._template.format(number)
+        if self._is_read_next(runner):
+            runner.checkpointer.save_now(
+                self.out_dir, [name], self.save_optimizer, self.args.get("meta") or {}
+            )
         if runner.meta is not None:
             messages = runner.meta.setdefault("hook_msgs", {})
-            messages["last_ckpt"] = osp.join(str(self.out_dir), name)
+            messages["last_ckpt"] = join_path(self.file_client, self.out_dir, name)
         runner.checkpointer.request_file(
             self.out_dir,
             name,
             self.save_optimizer,
             surplus=self._surplus(number),
+            client=self.file_client,
             **self._other_args,
         )
+
+    def _is_read_next(self, runner: Any) -> bool:
+        """Return whether hooks after this one may read the file, before the seam writes it."""
+        if self.file_client is not None or runner.loop.accumulating:
+            return False
+        site = "after_train_epoch" if self.by_epoch else "after_train_iter"
+        hooks = runner.sites.hooks[site]
+        later = hooks[hooks.index(self) + 1 :] if self in hooks else []
+        return any(getattr(hook, "reads_checkpoints", False) for hook in later)
 
     def _surplus(self, number: int) -> list[str]:
         """Return the files to delete. MMCV derives their numbers from the interval."""
@@ -124,23 +142,3 @@ class CheckpointHook(Hook):
     @property
     def _other_args(self) -> dict[str, Any]:
         return {key: value for key, value in self.args.items() if key != "filename_tmpl"}
-
-
-def check_file_client(owner: str, file_client_args: dict[str, Any] | None) -> None:
-    """Raise ValueError unless files are kept on a disk."""
-    if file_client_args and file_client_args.get("backend") not in (None, "disk"):
-        raise ValueError(
-            f"{owner}: only the backend 'disk' is supported, "
-            f"got file_client_args={file_client_args}"
-        )
-
-
-def resolve_out_dir(runner: Any, out_dir: str | None, owner: str) -> str:
-    """Return the work directory, or the directory of its name in `out_dir`."""
-    if runner.work_dir is None:
-        if not out_dir:
-            raise ValueError(f"{owner}: the runner has no work_dir; give the hook an out_dir")
-        return out_dir
-    if not out_dir or out_dir == runner.work_dir:
-        return str(runner.work_dir)
-    return osp.join(out_dir, osp.basename(str(runner.work_dir).rstrip(osp.sep)))

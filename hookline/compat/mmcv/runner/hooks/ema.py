@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from hookline.compat.mmcv.parallel import unwrap
+from hookline.compat.mmcv.errors import require
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
+from hookline.compat.mmcv.runner.model_wrapper import unwrap
 
 
 @HOOKS.register_module()
@@ -25,6 +26,8 @@ class EMAHook(Hook):
         resume_from: A checkpoint to resume from once the buffers exist, with `runner.resume`.
     """
 
+    reads_checkpoints = False
+
     def __init__(
         self,
         momentum: float = 0.0002,
@@ -32,12 +35,9 @@ class EMAHook(Hook):
         warm_up: int = 100,
         resume_from: str | None = None,
     ) -> None:
-        if not isinstance(interval, int) or interval < 1:
-            raise ValueError(
-                f"EMAHook: interval must be a whole number of at least 1, got {interval!r}"
-            )
-        if not 0 < momentum < 1:
-            raise ValueError(f"EMAHook: momentum must lie between 0 and 1, got {momentum}")
+        is_valid = isinstance(interval, int) and interval > 0
+        require(is_valid, self, "interval", "must be a whole number of at least 1", interval)
+        require(0 < momentum < 1, self, "momentum", "must lie between 0 and 1", momentum)
         self.warm_up = warm_up
         self.interval = interval
         self.momentum = momentum**interval
@@ -62,7 +62,9 @@ class EMAHook(Hook):
             return
         momentum = min(self.momentum, (1 + runner.iter) / (self.warm_up + runner.iter))
         averages, weights = self._pairs()
-        torch._foreach_lerp_(averages, weights, momentum)
+        # As MMCV computes it; `lerp` rounds differently.
+        torch._foreach_mul_(averages, 1 - momentum)
+        torch._foreach_add_(averages, weights, alpha=momentum)
 
     def after_train_epoch(self, runner: Any) -> None:
         self._swap_ema_parameters()

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import math
 import os.path as osp
-from collections.abc import Callable, Iterable, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils.data import DataLoader
 
 from hookline.checkpoint.retention import superseded
 from hookline.compat.metric_rules import GREATER_KEYS, LESS_KEYS, infer_rule
-from hookline.compat.mmcv.runner.hooks.checkpoint import check_file_client, resolve_out_dir
+from hookline.compat.mmcv.errors import require
+from hookline.compat.mmcv.runner.file_client import join_path, resolve_out_dir
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 from hookline.compat.mmcv.runner.hooks.logger.base import LoggerHook
+from hookline.compat.persistent_workers import capture_workers, continuing_workers
 from hookline.engine import Metrics
 from hookline.intervals import is_due
 from hookline.rng import restore_rng, rng_state
@@ -38,9 +42,11 @@ class EvalHook(Hook):
         greater_keys: Parts of the names of metrics of which a higher value is better.
         less_keys: Parts of the names of metrics of which a lower value is better.
         out_dir: The parent of the directory for the best checkpoint; see `CheckpointHook`.
-        file_client_args: Only the backend `disk` is supported.
+        file_client_args: The storage of `out_dir`, by default that of its prefix.
         eval_kwargs: Further arguments of `evaluate`.
     """
+
+    reads_checkpoints = False
 
     rule_map: dict[str, Callable[[Any, Any], bool]] = {
         "greater": lambda x, y: x > y,
@@ -66,32 +72,38 @@ class EvalHook(Hook):
         file_client_args: dict[str, Any] | None = None,
         **eval_kwargs: Any,
     ) -> None:
-        if not isinstance(dataloader, Iterable) or not hasattr(dataloader, "dataset"):
+        if not isinstance(dataloader, DataLoader):
             raise TypeError(f"dataloader must be a pytorch DataLoader, but got {type(dataloader)}")
         if interval <= 0:
             raise ValueError(f"interval must be a positive number, but got {interval}")
         if start is not None and start < 0:
             raise ValueError(f"The evaluation start epoch {start} is smaller than 0")
-        check_file_client("EvalHook", file_client_args)
+        is_text = save_best is None or isinstance(save_best, str)
+        require(is_text, self, "save_best", "must be the name of a metric or None", save_best)
         self.dataloader: Any = dataloader
         self.start = start
         self.interval = interval
         self.by_epoch = by_epoch
         self.save_best = save_best
         self.out_dir = out_dir
+        self.file_client_args = file_client_args
+        self.file_client: Any = None
         self.eval_kwargs = eval_kwargs
         self.initial_flag = True
         self.test_fn = test_fn or self._default_test_fn()
-        self.greater_keys = list(greater_keys or self._default_greater_keys)
-        self.less_keys = list(less_keys or self._default_less_keys)
+        self.greater_keys = self._default_greater_keys if greater_keys is None else greater_keys
+        self.less_keys = self._default_less_keys if less_keys is None else less_keys
         self.best_ckpt_path: str | None = None
+        self._resumed_workers: torch.Tensor | None = None
         if save_best is not None:
             self._init_rule(rule, save_best)
 
     def before_run(self, runner: Any) -> None:
         if self.save_best is None:
             return
-        self.out_dir = resolve_out_dir(runner, self.out_dir, "EvalHook")
+        self.out_dir, self.file_client = resolve_out_dir(
+            runner, self.out_dir, "EvalHook", self.file_client_args
+        )
         if runner.meta is None:
             runner.meta = {}
         self.best_ckpt_path = runner.meta.setdefault("hook_msgs", {}).get("best_ckpt")
@@ -118,6 +130,13 @@ class EvalHook(Hook):
         if self.by_epoch and self._should_evaluate(runner):
             self._evaluate_and_restore_modes(runner)
 
+    def state_dict(self) -> dict[str, Any]:
+        workers = capture_workers(self.dataloader)
+        return {} if workers is None else {"workers": workers}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._resumed_workers = state.get("workers")
+
     def _do_evaluate(self, runner: Any) -> None:
         results = self.test_fn(runner.model, self.dataloader)
         runner.log_buffer.output["eval_iter_num"] = len(self.dataloader)
@@ -139,7 +158,11 @@ class EvalHook(Hook):
         if self.save_best is None:
             return None
         if not eval_res:
-            runner.logger.warning("evaluate returned no results: %s is unknown", self.save_best)
+            warnings.warn(
+                "Since `eval_res` is an empty dict, the behavior to save the best checkpoint will "
+                "be skipped in this evaluation.",
+                stacklevel=2,
+            )
             return None
         if self.key_indicator == "auto":
             self._init_rule(self.rule, next(iter(eval_res)))
@@ -158,10 +181,12 @@ class EvalHook(Hook):
         number = (runner.epoch if self.by_epoch else runner.iter) + 1
         name = f"best_{self.key_indicator}_{unit}_{number}.pth".replace("/", "_")
         previous = osp.basename(self.best_ckpt_path) if self.best_ckpt_path else None
-        self.best_ckpt_path = osp.join(str(self.out_dir), name)
+        self.best_ckpt_path = join_path(self.file_client, self.out_dir, name)
         messages.update(best_score=float(key_score), best_ckpt=self.best_ckpt_path)
         surplus = superseded(previous, name)
-        runner.checkpointer.request_file(self.out_dir, name, latest=False, surplus=surplus)
+        runner.checkpointer.request_file(
+            self.out_dir, name, latest=False, surplus=surplus, client=self.file_client
+        )
         runner.logger.info(
             "Best %s is %0.4f at %d %s.", self.key_indicator, key_score, number, unit
         )
@@ -185,8 +210,11 @@ class EvalHook(Hook):
     def _evaluate_and_restore_modes(self, runner: Any) -> None:
         """Evaluate, then restore the training mode of each module."""
         modes = [(module, module.training) for module in runner.model.modules()]
+        workers = continuing_workers(self.dataloader, self._resumed_workers)
+        self._resumed_workers = None
         try:
-            self._do_evaluate(runner)
+            with workers:
+                self._do_evaluate(runner)
         finally:
             for module, training in modes:
                 module.training = training

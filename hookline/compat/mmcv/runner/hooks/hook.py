@@ -45,6 +45,8 @@ class Hook(engine.BaseHook):
     extra_sites: ClassVar[tuple[str, ...]] = ("before_iter", "after_iter")
     # Whether `frequency` is an attribute of the subclass, and not Hookline's option.
     owns_frequency: bool = False
+    # Whether the hook may read a checkpoint that a hook before it has saved at the same site.
+    reads_checkpoints: ClassVar[bool] = True
 
     def before_run(self, runner: Any) -> None: ...
     def after_run(self, runner: Any) -> None: ...
@@ -91,7 +93,7 @@ class Hook(engine.BaseHook):
 
     def get_triggered_stages(self) -> list[str]:
         """Return the stages at which this hook does something, in the order of a run."""
-        return [stage for stage in Hook.stages if self.site_method(stage) is not None]
+        return [stage for stage in Hook.stages if self._acts_at(stage)]
 
     def should_trigger(self, step: int) -> bool:
         """Return whether the hook runs at a step; MMCV has no `frequency`."""
@@ -103,9 +105,10 @@ class Hook(engine.BaseHook):
             if method is not None and site in self.extra_sites:
                 return _with_runner(method)
             return method
-        if self._overrides(site) or self._overrides(GENERAL_SITE.get(site, site)):
-            return _with_runner(getattr(self, site))
-        return None
+        return _with_runner(getattr(self, site)) if self._acts_at(site) else None
+
+    def _acts_at(self, site: str) -> bool:
+        return self._overrides(site) or self._overrides(GENERAL_SITE.get(site, site))
 
     def _overrides(self, name: str) -> bool:
         return name in vars(self) or getattr(type(self), name, None) is not getattr(Hook, name)

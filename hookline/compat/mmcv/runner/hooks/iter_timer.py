@@ -12,6 +12,8 @@ from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 class IterTimerHook(Hook):
     """Records `data_time`, the time until the batch is loaded, and `time` of each iteration."""
 
+    reads_checkpoints = False
+
     def before_epoch(self, runner: Any) -> None:
         self.t = time.time()
 

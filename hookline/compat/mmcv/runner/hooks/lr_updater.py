@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from hookline.compat.mmcv.errors import as_parameter_error
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS
 from hookline.compat.mmcv.runner.hooks.scheduled import (
     ScheduleHook,
     groups_with_values,
     map_values,
 )
-from hookline.optim import policies
+from hookline.optim import policies, schedules
 
 
 class LrUpdaterHook(ScheduleHook):
@@ -57,55 +58,55 @@ class LrUpdaterHook(ScheduleHook):
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class FixedLrUpdaterHook(policies.Fixed, LrUpdaterHook):
+class FixedLrUpdaterHook(LrUpdaterHook, policies.Fixed):
     """Keep the learning rate constant, except for a warm-up."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class StepLrUpdaterHook(policies.StepLr, LrUpdaterHook):
+class StepLrUpdaterHook(LrUpdaterHook, policies.StepLr):
     """Multiply the learning rate by `gamma` every `step` epochs, or at each one of a list."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class ExpLrUpdaterHook(policies.Exp, LrUpdaterHook):
+class ExpLrUpdaterHook(LrUpdaterHook, policies.Exp):
     """Multiply the learning rate by `gamma` after each epoch (or iteration)."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class PolyLrUpdaterHook(policies.PolyLr, LrUpdaterHook):
+class PolyLrUpdaterHook(LrUpdaterHook, policies.PolyLr):
     """Decay to `min_lr` with the remaining fraction of the run, raised to `power`."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class InvLrUpdaterHook(policies.Inv, LrUpdaterHook):
+class InvLrUpdaterHook(LrUpdaterHook, policies.Inv):
     """Divide the learning rate by `1 + gamma * progress`, raised to `power`."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class CosineAnnealingLrUpdaterHook(policies.ToMinLr, policies.Cosine, LrUpdaterHook):
+class CosineAnnealingLrUpdaterHook(LrUpdaterHook, policies.ToMinLr, policies.Cosine):
     """Follow half a cosine wave down to the minimum."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class LinearAnnealingLrUpdaterHook(policies.ToMinLr, policies.Linear, LrUpdaterHook):
+class LinearAnnealingLrUpdaterHook(LrUpdaterHook, policies.ToMinLr, policies.Linear):
     """Follow a straight line down to the minimum."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class FlatCosineAnnealingLrUpdaterHook(policies.ToMinLr, policies.FlatCosine, LrUpdaterHook):
+class FlatCosineAnnealingLrUpdaterHook(LrUpdaterHook, policies.ToMinLr, policies.FlatCosine):
     """Keep the initial rate for `start_percent` of the run, then follow half a cosine wave down."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class CosineRestartLrUpdaterHook(policies.ToMinLr, policies.CosineRestart, LrUpdaterHook):
+class CosineRestartLrUpdaterHook(LrUpdaterHook, policies.ToMinLr, policies.CosineRestart):
     """Follow one cosine wave per period, each scaled by its one of `restart_weights`."""
 
 
@@ -119,10 +120,14 @@ class CyclicLrUpdaterHook(policies.Cyclic, LrUpdaterHook):
 
     iterations_only = True
 
+    def __post_init__(self) -> None:
+        with as_parameter_error():
+            super().__post_init__()
+
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class OneCycleLrUpdaterHook(policies.OneCycleLr, LrUpdaterHook):
+class OneCycleLrUpdaterHook(LrUpdaterHook, policies.OneCycleLr):
     """Rise from `max_lr / div_factor` to `max_lr`, then fall far below the start."""
 
     by_epoch: bool = field(default=False, kw_only=True)
@@ -135,3 +140,54 @@ class OneCycleLrUpdaterHook(policies.OneCycleLr, LrUpdaterHook):
         self.base_lr = map_values(lambda rate: rate / self.div_factor, highest)
         for group, rate in groups_with_values(runner, self.base_lr):
             group.setdefault("initial_lr", rate)
+
+
+def annealing_cos(start: float, end: float, factor: float, weight: float = 1) -> float:
+    """Follow half a cosine wave from `start` to `end`, as `factor` grows from 0 to 1."""
+    return schedules.cosine(start, end, factor, weight)
+
+
+def annealing_linear(start: float, end: float, factor: float) -> float:
+    """Follow a straight line from `start` to `end`, as `factor` grows from 0 to 1."""
+    return schedules.linear(start, end, factor)
+
+
+def get_position_from_periods(iteration: int, cumulative_periods: list[int]) -> int:
+    """Return the index of the period that contains an iteration."""
+    for index, end in enumerate(cumulative_periods):
+        if iteration < end:
+            return index
+    raise ValueError(f"iteration {iteration} exceeds the periods {cumulative_periods}")
+
+
+def format_param(name: str, optim: Any, param: Any) -> list[Any]:
+    """Return one value for each parameter group: a number, a list or a dict by optimizer."""
+    count = len(optim.param_groups)
+    if isinstance(param, dict):
+        if name not in param:
+            raise KeyError(f"{name} is not found in {param.keys()}")
+        param = param[name]
+    values = list(param) if isinstance(param, (list, tuple)) else [param] * count
+    if len(values) != count:
+        raise ValueError(f"expected {count} values for {name}, got {len(values)}")
+    return values
+
+
+__all__ = [
+    "CosineAnnealingLrUpdaterHook",
+    "CosineRestartLrUpdaterHook",
+    "CyclicLrUpdaterHook",
+    "ExpLrUpdaterHook",
+    "FixedLrUpdaterHook",
+    "FlatCosineAnnealingLrUpdaterHook",
+    "InvLrUpdaterHook",
+    "LinearAnnealingLrUpdaterHook",
+    "LrUpdaterHook",
+    "OneCycleLrUpdaterHook",
+    "PolyLrUpdaterHook",
+    "StepLrUpdaterHook",
+    "annealing_cos",
+    "annealing_linear",
+    "format_param",
+    "get_position_from_periods",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from hookline.compat.mmcv.errors import as_parameter_error
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS
 from hookline.compat.mmcv.runner.hooks.scheduled import (
     ScheduleHook,
@@ -79,14 +80,14 @@ class MomentumUpdaterHook(ScheduleHook):
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class StepMomentumUpdaterHook(policies.StepMomentum, MomentumUpdaterHook):
+class StepMomentumUpdaterHook(MomentumUpdaterHook, policies.StepMomentum):
     """Multiply the momentum by `gamma` every `step` epochs, or at each one of a list."""
 
 
 @HOOKS.register_module()
 @dataclass(eq=False)
 class CosineAnnealingMomentumUpdaterHook(
-    policies.ToMinMomentum, policies.Cosine, MomentumUpdaterHook
+    MomentumUpdaterHook, policies.ToMinMomentum, policies.Cosine
 ):
     """Follow half a cosine wave to the minimum."""
 
@@ -94,7 +95,7 @@ class CosineAnnealingMomentumUpdaterHook(
 @HOOKS.register_module()
 @dataclass(eq=False)
 class LinearAnnealingMomentumUpdaterHook(
-    policies.ToMinMomentum, policies.Linear, MomentumUpdaterHook
+    MomentumUpdaterHook, policies.ToMinMomentum, policies.Linear
 ):
     """Follow a straight line to the minimum."""
 
@@ -109,10 +110,14 @@ class CyclicMomentumUpdaterHook(policies.Cyclic, MomentumUpdaterHook):
 
     iterations_only = True
 
+    def __post_init__(self) -> None:
+        with as_parameter_error():
+            super().__post_init__()
+
 
 @HOOKS.register_module()
 @dataclass(eq=False)
-class OneCycleMomentumUpdaterHook(policies.OneCycleMomentum, MomentumUpdaterHook):
+class OneCycleMomentumUpdaterHook(MomentumUpdaterHook, policies.OneCycleMomentum):
     """Fall from `max_momentum` to `base_momentum` while the learning rate rises, then return.
 
     Both take one number, a list with one for each parameter group, or a dict by optimizer. During

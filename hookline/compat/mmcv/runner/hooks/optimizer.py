@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from hookline.compat.mmcv.errors import require
 from hookline.compat.mmcv.runner.fp16_utils import wrap_fp16_model
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 from hookline.errors import RegistrationError
@@ -25,6 +27,8 @@ class OptimizerHook(Hook):
         detect_anomalous_params: Log the parameters on which the loss does not depend. This is slow
             and for debugging only.
     """
+
+    reads_checkpoints = False
 
     def __init__(
         self, grad_clip: dict[str, Any] | None = None, detect_anomalous_params: bool = False
@@ -59,7 +63,8 @@ class OptimizerHook(Hook):
 
     def detect_anomalous_parameters(self, loss: torch.Tensor, runner: Any) -> None:
         for name in outside_graph(loss, runner.model.named_parameters()):
-            runner.logger.error("%s is not in the computational graph of the loss", name)
+            message = f"{name} is not in the computational graph of the loss"
+            runner.logger.log(level=logging.ERROR, msg=message)
 
     def _backward(self, loss: torch.Tensor) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
@@ -74,8 +79,7 @@ class OptimizerHook(Hook):
                     {"grad_norm": float(grad_norm)}, runner.outputs.get("num_samples", 1)
                 )
         if self._step(runner):
-            runner.optimizer_steps += 1
-            runner.call_hook("after_optimizer_step")
+            runner.end_optimizer_step()
 
     def _step(self, runner: Any) -> bool:
         runner.optimizer.step()
@@ -87,11 +91,9 @@ class _Cumulative(OptimizerHook):
 
     def __init__(self, cumulative_iters: int = 1, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not isinstance(cumulative_iters, int) or cumulative_iters < 1:
-            raise ValueError(
-                f"{type(self).__name__}: cumulative_iters must be a whole number of at least 1, "
-                f"got {cumulative_iters!r}"
-            )
+        is_valid = isinstance(cumulative_iters, int) and cumulative_iters > 0
+        expected = "must be a whole number of at least 1"
+        require(is_valid, self, "cumulative_iters", expected, cumulative_iters)
         self.cumulative_iters = cumulative_iters
         self.divisible_iters = 0
         self.remainder_iters = 0

@@ -32,6 +32,8 @@ class ProfilerHook(Hook):
         json_trace_path: A file for the trace in Chrome's format.
     """
 
+    reads_checkpoints = False
+
     def __init__(
         self,
         by_epoch: bool = True,

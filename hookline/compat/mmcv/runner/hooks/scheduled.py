@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
+from hookline.compat.mmcv.errors import as_parameter_error
 from hookline.compat.mmcv.runner.hooks.hook import Hook
-from hookline.errors import parameter_error
+from hookline.errors import parameter_error, require_choice
 from hookline.optim.groups import values_per_group
 from hookline.optim.policies import Policy, check_warmup
-from hookline.optim.schedules import Warmup, warmup_factor
+from hookline.optim.schedules import AnnealStrategy, Warmup, warmup_factor
 
 
 @dataclass(kw_only=True, init=False, eq=False)
@@ -36,6 +37,7 @@ class ScheduleHook(Policy, Hook):
 
     initial_key: ClassVar[str]  # the key of a parameter group that holds the initial value
     iterations_only: ClassVar[bool] = False
+    reads_checkpoints = False
 
     def __init__(
         self,
@@ -54,18 +56,25 @@ class ScheduleHook(Policy, Hook):
         self.__post_init__()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.iterations_only and self.by_epoch:
-            raise parameter_error(self, "by_epoch", "must be False: this policy counts iterations")
-        if self.warmup is not None:
-            kinds = get_args(Warmup)
-            if self.warmup not in kinds:
-                raise parameter_error(self, "warmup", f"must be one of {', '.join(kinds)}")
-            check_warmup(self)
+        with as_parameter_error():
+            self._check()
         self.warmup_epochs: Any = None
         if self.warmup_by_epoch:
             self.warmup_epochs = self.warmup_iters
             self.warmup_iters = None
+
+    def _check(self) -> None:
+        super().__post_init__()
+        if self.iterations_only and self.by_epoch:
+            raise parameter_error(self, "by_epoch", "must be False: this policy counts iterations")
+        strategy = getattr(self, "anneal_strategy", None)
+        if strategy is not None:
+            require_choice(
+                type(self).__name__, "anneal_strategy", strategy, get_args(AnnealStrategy)
+            )
+        if self.warmup is not None:
+            require_choice(type(self).__name__, "warmup", self.warmup, get_args(Warmup))
+            check_warmup(self)
 
     def before_train_epoch(self, runner: Any) -> None:
         if self.warmup_iters is None:

@@ -12,6 +12,7 @@ from hookline.compat.mmcv.runner.hooks.hook import HOOKS, Hook
 class SyncBuffersHook(Hook):
     """Averages the model's buffers, such as running means of batch norm, after each epoch."""
 
+    reads_checkpoints = False
     ranks = "collective"
 
     def __init__(self, distributed: bool = True) -> None:

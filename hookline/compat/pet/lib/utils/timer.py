@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from hookline.hooks import test_hook
+from hookline.profiling import timer
 
 
-class Timer(test_hook.Timer):
+class Timer(timer.Timer):
     """A stopwatch that runs from its creation and can pause.
 
     `seconds`, `pause`, `resume` and `reset` are those of the stopwatch; `tic`, `toc` and

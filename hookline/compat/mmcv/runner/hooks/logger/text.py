@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from hookline.compat.mmcv.runner.dist_utils import get_dist_info
-from hookline.compat.mmcv.runner.hooks.checkpoint import check_file_client
+from hookline.compat.mmcv.runner.file_client import join_path, resolve_out_dir
 from hookline.compat.mmcv.runner.hooks.hook import HOOKS
 from hookline.compat.mmcv.runner.hooks.logger.base import LoggerHook
 from hookline.compat.openmmlab import scandir
@@ -32,6 +32,8 @@ class TextLoggerHook(LoggerHook):
         keep_local: Keep the copied files in the work directory too.
     """
 
+    reads_checkpoints = False
+
     def __init__(
         self,
         by_epoch: bool = True,
@@ -45,10 +47,10 @@ class TextLoggerHook(LoggerHook):
         file_client_args: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(interval, ignore_last, reset_flag, by_epoch)
-        check_file_client("TextLoggerHook", file_client_args)
         self.time_sec_tot = 0.0
         self.interval_exp_name = interval_exp_name
         self.out_dir = out_dir
+        self.file_client_args = file_client_args
         self.keep_local = keep_local
         self.out_suffix = (out_suffix,) if isinstance(out_suffix, str) else tuple(out_suffix)
         self.json_log_path: Path | None = None
@@ -56,7 +58,9 @@ class TextLoggerHook(LoggerHook):
     def before_run(self, runner: Any) -> None:
         super().before_run(runner)
         if self.out_dir is not None and runner.work_dir is not None:
-            self.out_dir = str(Path(self.out_dir) / Path(runner.work_dir).name)
+            self.out_dir, self.file_client = resolve_out_dir(
+                runner, self.out_dir, "TextLoggerHook", self.file_client_args
+            )
         self.start_iter = runner.iter
         if runner.work_dir is not None:
             self.json_log_path = Path(runner.work_dir) / f"{runner.timestamp}.log.json"
@@ -86,12 +90,14 @@ class TextLoggerHook(LoggerHook):
     def after_run(self, runner: Any) -> None:
         if self.out_dir is None or runner.work_dir is None or runner.rank != 0:
             return
-        target = Path(self.out_dir)
         for name in scandir(runner.work_dir, self.out_suffix, True):
             source = Path(runner.work_dir) / name
-            copy = target / name
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, copy)
+            copy = join_path(self.file_client, self.out_dir, name)
+            if self.file_client is None:
+                Path(copy).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, copy)
+            else:
+                self.file_client.put(source.read_bytes(), copy)
             runner.logger.info("The file %s has been uploaded to %s.", source, copy)
             if not self.keep_local:
                 source.unlink()
