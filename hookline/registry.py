@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, TypeVar, cast, overload
 
-from hookline.errors import ConfigError, Problem, suggest
-from hookline.imports import import_by_path
-from hookline.signature import check_arguments
+from hookline.errors import ConfigError, KeyPath, Problem, Suggestion
+from hookline.factories import CODE_ARGUMENTS, code_problems, is_factory, name_of
+from hookline.foreign_names import suggest_class
+from hookline.imports import BUILDING_LIBRARIES, check_origin, import_by_path
+from hookline.signature import Part, check_arguments, check_positional, parameters
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 C = TypeVar("C")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Registry(Generic[T]):
@@ -29,15 +32,27 @@ class Registry(Generic[T]):
         kind: The base class that every registered class must have.
         home: The module that registers the built-in classes, directly or with `add_lazy`. It is
             imported on the first look-up.
+        factories: Whether a function or class method may be used in place of a class, if it is
+            registered or declared to return the kind (`hookline.factories.is_factory`), in the
+            user's code or a library in `hookline.imports.BUILDING_LIBRARIES`. A config may also
+            have positional arguments, the list `args`.
+        parts: Builds the parts inside a config: mappings with the dotted path of a `type`.
     """
 
     # Parameters that every class here accepts in addition to its constructor's.
     COMMON: ClassVar[Mapping[str, type]] = {}
 
     def __init__(
-        self, name: str, kind: type[T] | tuple[type, ...], home: str | None = None
+        self,
+        name: str,
+        kind: type[T] | tuple[type, ...],
+        home: str | None = None,
+        factories: bool = False,
+        parts: Registry[Any] | None = None,
     ) -> None:
         self.name = name
+        self.factories = factories
+        self.parts = parts
         self.kind = kind
         self._home = home
         self._classes: dict[str, type[T]] = {}
@@ -45,26 +60,26 @@ class Registry(Generic[T]):
         self._complete = False
 
     @overload
-    def register(self, name: type[C], *, force: bool = False) -> type[C]: ...
+    def register(self, name: F, *, force: bool = False) -> F: ...
 
     @overload
-    def register(
-        self, name: str | None = None, *, force: bool = False
-    ) -> Callable[[type[C]], type[C]]: ...
+    def register(self, name: str | None = None, *, force: bool = False) -> Callable[[F], F]: ...
 
-    def register(self, name: str | type[Any] | None = None, *, force: bool = False) -> Any:
+    def register(self, name: str | Callable[..., Any] | None = None, *, force: bool = False) -> Any:
         """Register the decorated class: `@HOOKS.register()` or `@HOOKS.register("Name")`.
+
+        A function that builds a model, a data set or another part may be registered as well.
 
         Args:
             name: The class's name in configs; its own name by default.
             force: Replace a class that is already registered under the name.
         """
-        if isinstance(name, type):  # used without parentheses
-            self._add(name.__name__, name, force)
+        if callable(name):  # used without parentheses
+            self._add(name_of(name), name, force)
             return name
 
-        def decorate(cls: type[C]) -> type[C]:
-            self._add(name or cls.__name__, cls, force)
+        def decorate(cls: F) -> F:
+            self._add(name or name_of(cls), cls, force)
             return cls
 
         return decorate
@@ -110,7 +125,7 @@ class Registry(Generic[T]):
         folded = {key.lower(): cls for key, cls in self.items()}
         if name.lower() in folded:
             return folded[name.lower()]
-        suggestion = suggest(name, self._classes)
+        suggestion = suggest_class(name, self._classes)
         message = f"unknown {self.name} {name!r}"
         raise ConfigError(message, path=("type",), parameter="type", suggestion=suggestion)
 
@@ -133,12 +148,17 @@ class Registry(Generic[T]):
         if problems:
             raise ConfigError(problems)
         cls = self.get(config["type"])
+        config = {"type": config["type"], **self._with_parts(self.arguments(config))}
+        positional, named = self._split(cls, config)
         try:
-            return self.construct(cls, {**self.arguments(config), **extra})
+            if not self.factories:
+                return self.construct(cls, {**named, **extra})
+            built = cls(*positional, **named, **extra)
         except (TypeError, ValueError) as error:  # Only the class itself can check this value.
             if isinstance(error, ConfigError):
                 raise
-            raise ConfigError(str(error), component=cls.__name__) from error
+            raise ConfigError(str(error), component=name_of(cls)) from error
+        return self._checked_result(built, cls)
 
     def check(
         self, config: Mapping[str, Any], provided: frozenset[str] = frozenset()
@@ -159,13 +179,26 @@ class Registry(Generic[T]):
             cls = self.get(name)
         except ConfigError as error:
             return error.problems
-        return check_arguments(
-            self.signature_of(cls), self.arguments(config), provided, self.COMMON
-        )
+        target = self.signature_of(cls)
+        given, nested = self._without_parts(self.arguments(config), ())
+        positional, named = self._split(cls, {"type": name, **given})
+        if self.factories and "args" in named and "args" not in parameters(target).known:
+            return [_needs_list(named["args"])]
+        by_name, problems = check_positional(target, positional, named)
+        problems += check_arguments(target, named, provided | set(by_name), self.COMMON)
+        for index, (parameter, value) in enumerate(by_name.items()):
+            if parameter in CODE_ARGUMENTS:  # code_problems sees only names.
+                found = code_problems({parameter: value})
+                problems += [replace(each, path=("args", index)) for each in found]
+        return problems + code_problems(given) + nested
 
     def arguments(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of the constructor in a config."""
         return {str(key): value for key, value in config.items() if key != "type"}
+
+    def kinds(self) -> tuple[type, ...]:
+        """Return the base classes, one of which every registered class must have."""
+        return self.kind if isinstance(self.kind, tuple) else (self.kind,)
 
     def signature_of(self, cls: type[T]) -> Callable[..., Any]:
         """Return the callable that a config has the parameters of."""
@@ -196,7 +229,59 @@ class Registry(Generic[T]):
     def __len__(self) -> int:
         return len(self.names())
 
-    def _add(self, name: str, cls: type[Any], force: bool) -> None:
+    def _is_part(self, value: Any) -> bool:
+        if self.parts is None or not isinstance(value, Mapping):
+            return False
+        name = value.get("type")
+        return isinstance(name, str) and ("." in name or name in self.parts)
+
+    def _with_parts(self, value: Any) -> Any:
+        """Return arguments with objects in place of the parts."""
+        if self.parts is None:
+            return value
+        if self._is_part(value):
+            return self.parts.build(value)
+        if isinstance(value, Mapping):
+            return {key: self._with_parts(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._with_parts(item) for item in value]
+        return value
+
+    def _without_parts(self, value: Any, path: KeyPath) -> tuple[Any, list[Problem]]:
+        """Return arguments with a `Part` in place of each part, and the problems of the parts."""
+        if self.parts is None:
+            return value, []
+        if self._is_part(value):
+            return Part(), [each.below(*path) for each in self.parts.check(value)]
+        keys: Iterable[Any] = ()
+        if isinstance(value, Mapping):
+            keys = list(value)
+            value = dict(value)
+        elif isinstance(value, list):
+            keys = range(len(value))
+            value = list(value)
+        problems: list[Problem] = []
+        for key in keys:
+            value[key], found = self._without_parts(value[key], (*path, key))
+            problems += found
+        return value, problems
+
+    def _split(self, cls: type[T], config: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return positional arguments, the list `args`, and named ones."""
+        named = self.arguments(config)
+        is_list = self.factories and isinstance(named.get("args"), list)
+        if not is_list or "args" in parameters(cls).known:
+            return [], named
+        return named.pop("args"), named
+
+    def _checked_result(self, built: Any, cls: Callable[..., Any]) -> T:
+        """Return the object that a factory built; raise ConfigError if it is of another kind."""
+        if isinstance(built, self.kinds()):
+            return cast("T", built)
+        message = f"returned a {type(built).__name__}, which is not a {self.name}"
+        raise ConfigError(message, component=name_of(cls))
+
+    def _add(self, name: str, cls: Any, force: bool) -> None:
         known = self._classes.get(name)
         if known is None or force or _full_name(known) == _full_name(cls):
             self._classes[name] = cls
@@ -244,18 +329,32 @@ class Registry(Generic[T]):
     def _import(self, path: str) -> type[T]:
         try:
             found = import_by_path(path, self.name, lambda value: isinstance(value, type))
+            if self.factories and not isinstance(found, type):
+                check_origin(found, path, BUILDING_LIBRARIES)
         except ConfigError as error:
             problems = [replace(each.below("type"), parameter="type") for each in error.problems]
             raise ConfigError(problems) from error
         return self._checked(found, path)
 
     def _checked(self, target: Any, path: str) -> type[T]:
-        if not isinstance(target, type) or not issubclass(target, self.kind):
-            kinds = self.kind if isinstance(self.kind, tuple) else (self.kind,)
-            wanted = " or ".join(_full_name(kind) for kind in kinds)
-            message = f"{path!r} is not a {self.name} class (a subclass of {wanted})"
-            raise ConfigError(message, path=("type",), parameter="type", value=path)
-        return cast("type[T]", target)
+        if isinstance(target, type) and issubclass(target, self.kinds()):
+            return cast("type[T]", target)
+        is_private = path.rpartition(".")[2].startswith("_")
+        if self.factories and not is_private and is_factory(target, self.kinds()):
+            return cast("type[T]", target)  # It is called in the same way.
+        wanted = " or ".join(_full_name(kind) for kind in self.kinds())
+        message = f"{path!r} is not a {self.name} class (a subclass of {wanted})"
+        if self.factories and not isinstance(target, type):
+            message += ", nor a function that is annotated to return one"
+        raise ConfigError(message, path=("type",), parameter="type", value=path)
+
+
+def _needs_list(args: Any) -> Problem:
+    is_short = isinstance(args, (str, int, float))
+    suggestion = Suggestion(f"args: [{args}]") if is_short else Suggestion()
+    message = "'args' must be a list of positional arguments"
+    about: dict[str, Any] = {"parameter": "args", "value": args, "suggestion": suggestion}
+    return Problem(message, ("args",), **about)
 
 
 def _is_ours(cls: type) -> bool:

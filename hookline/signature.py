@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hookline.errors import KeyPath, Problem, Suggestion, suggest
+from hookline.foreign_names import suggest_parameter
 
 # Errors of type hints whose names do not exist at run time.
 UNRESOLVED_HINT = (NameError, AttributeError, TypeError, SyntaxError, ImportError)
@@ -42,7 +43,7 @@ class Parameters(typing.NamedTuple):
 def parameters(cls: Callable[..., Any]) -> Parameters:
     """Return the named parameters of a constructor or function."""
     try:
-        signature = inspect.signature(cls)
+        signature = _signature(cls)
     except (TypeError, ValueError):  # Some types written in C have no signature.
         return Parameters({}, True, {})
     known = {}
@@ -78,15 +79,75 @@ def check_arguments(
             hint = params.hints.get(name, Any)
             if not fits(value, hint):
                 problems.append(type_problem(f"{name!r} must be", value, hint, (name,), **about))
-        elif not params.open_ended:
+        elif not params.open_ended and not _is_kept_property(cls, name):
             options = (set(params.known) - provided) | set(common)
             message = f"unknown parameter {name!r}" if options else f"takes no parameter {name!r}"
-            problems.append(Problem(message, (name,), suggestion=suggest(name, options), **about))
+            suggestion = suggest_parameter(name, options)
+            problems.append(Problem(message, (name,), suggestion=suggestion, **about))
     missing = [name for name in params.required() if name not in given and name not in provided]
     if missing:
         names = ", ".join(repr(name) for name in missing)
         problems.append(Problem(f"missing {names}", component=component, parameter=missing[0]))
     return problems
+
+
+def check_positional(
+    cls: Callable[..., Any], values: list[Any], named: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Return positional arguments by the names of their parameters, and their problems.
+
+    Args:
+        cls: The class or function.
+        values: The positional arguments.
+        named: The other arguments.
+    """
+    try:
+        signature = list(_signature(cls).parameters.values())
+    except (TypeError, ValueError):
+        return {}, []
+    component = getattr(cls, "__name__", str(cls))
+    places = [p for p in signature if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    is_open = any(p.kind is p.VAR_POSITIONAL for p in signature)
+    hints = _hints(cls)
+    problems = []
+    if len(values) > len(places) and not is_open:
+        message = f"takes at most {len(places)} positional arguments, but 'args' has {len(values)}"
+        problems.append(Problem(message, ("args",), component=component, parameter="args"))
+    by_name = {place.name: value for place, value in zip(places, values, strict=False)}
+    for index, (name, value) in enumerate(by_name.items()):
+        about: dict[str, Any] = {"component": component, "parameter": name}
+        if name in named:
+            message = f"{name!r} is given by name and in 'args'"
+            problems.append(Problem(message, ("args", index), **about))
+        elif not fits(value, hints.get(name, Any)):
+            path: KeyPath = ("args", index)
+            problems.append(type_problem(f"{name!r} must be", value, hints[name], path, **about))
+    return by_name, problems
+
+
+def _signature(cls: Callable[..., Any]) -> inspect.Signature:
+    """Return the signature of a constructor or function.
+
+    The `from_config` of the Auto classes of transformers is a method around another method. Python
+    would leave out the first parameter of both.
+    """
+    inner = getattr(cls, "__wrapped__", None)
+    return inspect.signature(cls, follow_wrapped=not inspect.ismethod(inner))
+
+
+def _is_kept_property(cls: Callable[..., Any], name: str) -> bool:
+    """Return whether a class takes a property that its signature lacks.
+
+    Configs of transformers do: `num_labels`.
+    """
+    if not isinstance(cls, type) or not isinstance(getattr(cls, name, None), property):
+        return False
+    outermost = inspect.signature(cls.__init__, follow_wrapped=False)  # type: ignore[misc]
+    return any(each.kind is each.VAR_KEYWORD for each in outermost.parameters.values())
+
+
+class Part:
+    """Stands for an object that a config builds, while its parameters are checked."""
 
 
 def type_problem(label: str, value: Any, hint: Any, path: KeyPath, **about: Any) -> Problem:
@@ -110,6 +171,8 @@ def fits(value: Any, hint: Any) -> bool:
     """Return whether a value from a config fits a type hint; an unknown hint fits every value."""
     if hint is Any or hint is inspect.Parameter.empty or isinstance(hint, (str, typing.TypeVar)):
         return True
+    if isinstance(value, Part):
+        return True  # The class that takes it checks it.
     if hint is None or hint is type(None):
         return value is None
     origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -148,7 +211,9 @@ def _fits_class(value: Any, hint: Any) -> bool:
         return isinstance(value, int) and not isinstance(value, bool)
     if hint is tuple:
         return isinstance(value, (list, tuple))
-    if isinstance(hint, type) and issubclass(hint, os.PathLike):
+    # In Python 3.10, dict[str, int] is an instance of type, too.
+    is_class = isinstance(hint, type) and typing.get_origin(hint) is None
+    if is_class and issubclass(hint, os.PathLike):
         return isinstance(value, (str, os.PathLike))
     if hint in (str, bool, list, dict):
         return isinstance(value, hint)

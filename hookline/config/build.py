@@ -24,6 +24,7 @@ from hookline.config.schema import DEFAULT_LOSS, DEFAULT_METRICS, SPLITS
 from hookline.data import DATASETS, describe, make_loader
 from hookline.engine import seed_everything
 from hookline.errors import KeyPath
+from hookline.factories import name_of
 from hookline.metrics import Metric, build_metrics
 from hookline.models import MODELS
 from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
@@ -32,6 +33,7 @@ from hookline.optim.groups import Optimizers
 from hookline.optim.schedulers import build_schedulers
 from hookline.profiling.cost_report import DEFAULT_BUDGET
 from hookline.signature import fits, parameters
+from hookline.step import computes_loss
 
 # Options of a runner that a config has under the same name, with their defaults.
 RUNNER_OPTIONS: dict[str, Any] = {
@@ -68,14 +70,14 @@ def build(config: Mapping[str, Any]) -> dict[str, Any]:
     config = config if isinstance(config, Config) else load_config(config)
     hooks = checked_hooks(config)
     seed = _get(config, "seed", 0)
-    metrics = _build_metrics(config)
     datasets = _build_datasets(config)
     loaders = {
         split: _build_loader(config, dataset, split, seed) for split, dataset in datasets.items()
     }
     seed_everything(seed)
     model = _build_model(config, datasets["train"])
-    loss_fn = _build_loss(config)
+    loss_fn = _build_loss(config, model)
+    metrics = _build_metrics(config, loss_fn)
     optimizer = _build_optimizer(config, model)
     return {
         "model": model,
@@ -120,9 +122,8 @@ def _run_length(training: Mapping[str, Any]) -> dict[str, int]:
     return _without_none(lengths)
 
 
-def _build_metrics(config: Config) -> dict[str, Metric]:
-    training = config["training"]
-    given = _get(training, "metrics", _default_metrics(training.get("loss")))
+def _build_metrics(config: Config, loss_fn: Any) -> dict[str, Metric]:
+    given = _get(config["training"], "metrics", _default_metrics(loss_fn))
     with locating_errors(config, ("training", "metrics")):
         return build_metrics(list(given), path=())
 
@@ -131,16 +132,16 @@ def _metric_paths(metrics: Mapping[str, Metric]) -> dict[KeyPath, object]:
     return {("training", "metrics", index): each for index, each in enumerate(metrics.values())}
 
 
-def _default_metrics(loss: Any) -> Iterable[str]:
+def _default_metrics(loss_fn: Any) -> Iterable[str]:
     """Return accuracy for a loss on class numbers; other losses have no default metric."""
-    cls = LOSSES.get(with_default(loss, DEFAULT_LOSS)["type"])
-    if isinstance(cls, type) and issubclass(cls, CLASSIFICATION_LOSSES):
-        return DEFAULT_METRICS
-    return ()
+    return DEFAULT_METRICS if isinstance(loss_fn, CLASSIFICATION_LOSSES) else ()
 
 
-def _build_loss(config: Config) -> Any:
+def _build_loss(config: Config, model: nn.Module) -> Any:
+    """Return the loss, or None if the config has none and the model computes it."""
     given = config["training"].get("loss")
+    if given is None and computes_loss(model):
+        return None
     with locating_errors(config, ("training", "loss")):
         loss_fn = LOSSES.build(with_default(given, DEFAULT_LOSS))
     check_first_batch(config, loss_fn, is_default=given is None)
@@ -174,7 +175,7 @@ def _build_dataset(
     config: Config, path: KeyPath, given: dict[str, Any], split: str
 ) -> Dataset[Any]:
     chosen = dict.fromkeys(split_parameter(given), split)
-    with locating_errors(config, path, DATASETS.get(given["type"]).__name__):
+    with locating_errors(config, path, name_of(DATASETS.get(given["type"]))):
         dataset = DATASETS.build({**given, **chosen})
         if isinstance(dataset, Sized) and len(dataset) == 0:
             raise ValueError(f"the {split} split has no samples")
@@ -196,7 +197,7 @@ def _build_loader(config: Config, dataset: Dataset[Any], split: str, seed: int) 
 def _build_model(config: Config, train_data: Dataset[Any]) -> nn.Module:
     given = as_component(config["model"])
     cls = MODELS.get(given["type"])
-    with locating_errors(config, ("model",), cls.__name__):
+    with locating_errors(config, ("model",), name_of(cls)):
         return MODELS.build({**given, **_arguments_from_data(cls, given, train_data)})
 
 

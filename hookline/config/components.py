@@ -19,6 +19,7 @@ from hookline.errors import (
     format_exception,
     suggest,
 )
+from hookline.factories import name_of
 from hookline.registry import Registry
 from hookline.signature import parameters
 
@@ -75,7 +76,7 @@ def check_component(
     required = parameters(registry.signature_of(cls)).required()
     provided = frozenset(name for name in filled if name in required and name not in config)
     named = config if "name" in registry.COMMON else {}
-    title = label(cls.__name__, named)
+    title = label(name_of(cls), named)
     return [with_title(problem, path, title) for problem in registry.check(config, provided)]
 
 

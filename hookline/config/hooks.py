@@ -13,7 +13,7 @@ from hookline.config.validate import raise_problems, validate
 from hookline.engine import HOOKS, BaseHook, seed_everything
 from hookline.engine.sites import OWNED, SITE_NAMES
 from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, dotted
-from hookline.hook_checks import check_hook
+from hookline.hook_checks import check_hook, merge_advice
 from hookline.hooks import CheckpointHook
 from hookline.hooks.builder import get_default_hooks
 
@@ -78,6 +78,8 @@ def _conflicts(config: Config, hooks: Mapping[KeyPath, BaseHook]) -> Iterator[Pr
             if earlier == path:
                 continue
             line = config.location(earlier).line
+            if not isinstance(hook, CheckpointHook):
+                advice = merge_advice(hook, hooks[earlier]) or advice
             other = f"{dotted(earlier)} {hook_label(hooks[earlier])}"
             if line is not None:
                 other = f"{other} (line {line})"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import collections.abc
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hookline.config.schedules import POLICIES, known_policies
 from hookline.config.schema import LOADER, REQUIRED, SPLITS, TOP_LEVEL, TRAINING
-from hookline.data import DATASETS
-from hookline.docstrings import inherited_argument_docs, summary_of
+from hookline.data import DATASETS, make_loader
+from hookline.data.options import OWN, PASSED_ON
+from hookline.docstrings import argument_docs, inherited_argument_docs, summary_of
 from hookline.engine import HOOKS
 from hookline.hooks.builder import DEFAULT_HOOKS
 from hookline.metrics import METRICS
@@ -18,6 +21,7 @@ from hookline.models import MODELS
 from hookline.optim import OPTIMIZERS, SCHEDULERS
 from hookline.optim.build import EXTRA
 from hookline.optim.losses import LOSSES
+from hookline.optim.schedulers import COMMON as SCHEDULER_KEYS
 from hookline.registry import Registry
 from hookline.signature import parameters
 
@@ -30,12 +34,13 @@ NAMES = {int: "integer", float: "number", str: "string", bool: "boolean", type(N
 ARRAYS = (list, tuple, set, collections.abc.Sequence, collections.abc.Iterable)
 OBJECTS = (dict, collections.abc.Mapping)
 DESCRIPTIONS = {
-    "work_dir": "The directory for checkpoints, logs and reports.",
+    "work_dir": "The directory for checkpoints, logs and reports, or a URL such as s3://bucket/run.",
     "experiment_dir": "Another name of work_dir.",
     "custom_imports": "Modules to import first, which register your classes.",
     "model": "The model: a registered name or a dotted path, with its parameters.",
     "dataset": "The data set, with its parameters.",
     "loader": "Options of the data loaders, for all splits or for one.",
+    "checkpoint": "The parameters of CheckpointHook.",
     "lr_config": "A learning rate schedule, or one for each group: policy and its parameters.",
     "momentum_config": "A momentum schedule, or one for each group: policy and its parameters.",
     "training": "The length of the run, its loss and its metrics.",
@@ -43,6 +48,20 @@ DESCRIPTIONS = {
     "iters": "The length of the run in iterations.",
     "loss": "The loss function, with its parameters.",
     "drop_hooks": "Default hooks that the run does not have.",
+    "collate_fn": "The dotted path of a function that makes a batch from a list of samples.",
+}
+# Keys that the classes of a registry have in common.
+COMMON = {
+    "name": "The name of the hook in messages and checkpoints.",
+    "priority": "The place in the order of hooks: a number from 0 to 100, or a name such as HIGH.",
+    "frequency": "Call the hook only every so many iterations or epochs.",
+    "policy": "The schedule. Its parameters depend on it.",
+    "params": "Patterns of the parameters of this optimizer, such as '*.weight@2d'.",
+    "groups": "Rules for groups of parameters by name: params, lr_factor, weight_decay_factor.",
+    "no_decay": "Patterns of parameters without weight decay, such as [bias, norm].",
+    "layer_decay": "The factor between the learning rates of two layers.",
+    "by_epoch": "Step after each epoch. Otherwise step after each step of the optimizer.",
+    "monitor": "The metric for ReduceLROnPlateau.",
 }
 
 
@@ -63,10 +82,12 @@ def config_schema(runner: type) -> Schema:
         "optimizer": OPTIMIZERS,
     }
     given = {"optimizer": ("params",), "scheduler": ("optimizer",)}  # by Hookline, not the config
+    extra = {"optimizer": EXTRA, "scheduler": SCHEDULER_KEYS}
     definitions = {}
     for name, registry in registries.items():
-        extra = EXTRA if name == "optimizer" else {}
-        definitions[name] = _component(registry, given.get(name, ()), extra)
+        definitions[name] = _component(registry, given.get(name, ()), extra.get(name, {}))
+    for section in POLICIES:
+        definitions[f"{section}_policy"] = _policy(section)
     top = {key: _typed(hint, docs.get(key, "")) for key, hint in TOP_LEVEL.items()}
     top["model"] = _reference("model", docs["model"])
     splits: Schema = {
@@ -78,8 +99,12 @@ def config_schema(runner: type) -> Schema:
     optimizers = {"type": "object", "additionalProperties": _reference("optimizer")}
     top["optimizer"] = _any_of([_reference("optimizer"), optimizers], docs["optimizer"])
     schedulers = [_reference("scheduler"), {"type": "array", "items": _reference("scheduler")}]
-    schedulers.append({"type": "object"})  # by the names of the optimizers
     top["scheduler"] = _any_of(schedulers, docs["scheduler"])
+    for section in POLICIES:
+        policy = _reference(f"{section}_policy")
+        by_group = {"type": "object", "additionalProperties": policy}
+        top[section] = _any_of([policy, by_group], docs[section])
+    top["checkpoint"] = _checkpoint(docs["checkpoint"])
     top["hooks"] = _hooks(docs["hooks"])
     top["drop_hooks"]["items"] = {"enum": list(DEFAULT_HOOKS)}
     top["training"] = _training(docs)
@@ -136,9 +161,11 @@ def _component(registry: Registry[Any], given: Iterable[str], extra: Mapping[str
     # METRICS also finds the classes of torchmetrics by their names.
     other = {"type": "string"} if registry is METRICS else DOTTED
     options: list[Schema] = [{"enum": registry.names()}, other]
-    common = {name: _typed(hint) for name, hint in registry.COMMON.items()}
-    common.update({name: _typed(hint) for name, hint in extra.items()})
-    options += [_class_schema(name, cls, registry, given, common) for name, cls in registry.items()]
+    hints = {**registry.COMMON, **extra}
+    common = {name: _typed(hint, COMMON[name]) for name, hint in hints.items()}
+    for name, cls in registry.items():
+        first = {"type": {"const": name, "description": summary_of(cls)}}
+        options.append(_class_schema(name, cls, registry, given, {**first, **common}))
     options.append({"type": "object", "properties": {"type": other}, "required": ["type"]})
     return {"anyOf": options}
 
@@ -150,10 +177,18 @@ def _class_schema(
     given: Iterable[str],
     common: Mapping[str, Schema],
 ) -> Schema:
-    """Return the schema of `{type: Name, …}` for one class."""
+    """Return the schema of a mapping with the parameters of a class.
+
+    Args:
+        name: The title.
+        cls: The class.
+        registry: The registry that builds it.
+        given: Parameters that are not in a config.
+        common: The schemas of other keys; the first is required.
+    """
     own = parameters(registry.signature_of(cls))
     docs = inherited_argument_docs(cls)
-    properties: Schema = {"type": {"const": name, "description": summary_of(cls)}, **common}
+    properties: Schema = {**common}
     for key, parameter in own.known.items():
         if key in given:
             continue
@@ -165,9 +200,35 @@ def _class_schema(
         "title": name,
         "description": summary_of(cls),
         "properties": properties,
-        "required": ["type"],
+        "required": list(common)[:1],
         "additionalProperties": own.open_ended,
     }
+
+
+def _policy(section: str) -> Schema:
+    """Return the schema of a schedule: a policy, or the class of its hook, with its parameters."""
+    common = {name: _typed(hint, COMMON[name]) for name, hint in HOOKS.COMMON.items()}
+    options: list[Schema] = []
+    for policy, name in known_policies(section).items():
+        cls = HOOKS.get(name)
+        spellings = [{"const": policy}, {"enum": _other_spellings(policy)}]
+        written = {"anyOf": spellings, "description": summary_of(cls)}
+        options.append(_class_schema(policy, cls, HOOKS, (), {"policy": written, **common}))
+    options.append({"allOf": [{"type": "object"}, _reference("hook")]})
+    return {"anyOf": options}
+
+
+def _other_spellings(policy: str) -> list[str]:
+    """Return usual spellings of a policy, such as `cosine_annealing`."""
+    words = re.findall("[A-Z]+[a-z]*", policy)
+    return sorted({"_".join(words).lower(), policy.lower()})
+
+
+def _checkpoint(description: str) -> Schema:
+    cls = HOOKS.get("CheckpointHook")
+    common = {name: _typed(hint, COMMON[name]) for name, hint in HOOKS.COMMON.items()}
+    schema = _class_schema("CheckpointHook", cls, HOOKS, (), common)
+    return {**schema, "required": [], "description": description}
 
 
 def _hooks(description: str) -> Schema:
@@ -193,7 +254,10 @@ def _training(docs: Mapping[str, str]) -> Schema:
 
 
 def _loader(description: str) -> Schema:
-    options: Schema = {name: {} for name in sorted(LOADER)}
+    docs = {**dict.fromkeys(PASSED_ON, "An option of torch's DataLoader."), **DESCRIPTIONS}
+    docs |= argument_docs(make_loader)
+    hints = {**OWN, **PASSED_ON}
+    options = {name: _typed(hints[name], docs[name]) for name in sorted(LOADER)}
     split = {"type": "object", "properties": options, "additionalProperties": False}
     return {
         "type": "object",

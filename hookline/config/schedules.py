@@ -1,4 +1,4 @@
-"""The config sections `lr_config`, `momentum_config` and `scheduler`, and the hooks they add."""
+"""The config sections that add hooks: `lr_config`, `momentum_config`, `scheduler`, `checkpoint`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ POLICIES = {"lr_config": "LrUpdaterHook", "momentum_config": "MomentumUpdaterHoo
 def hook_configs(
     config: Mapping[str, Any], wrong: Collection[KeyPath] = ()
 ) -> list[tuple[KeyPath, dict[str, Any]]]:
-    """Return the path and the config `{type: …}` of every hook, including those of schedules.
+    """Return the path and the config `{type: …}` of every hook, including those of sections.
 
     Args:
         config: The whole config.
@@ -34,6 +34,8 @@ def hook_configs(
         for index, hook in enumerate(config.get("hooks") or []):
             if is_sound(("hooks", index)):
                 hooks.append((("hooks", index), as_component(hook)))
+    if config.get("checkpoint") is not None and is_sound(("checkpoint",)):
+        hooks.append((("checkpoint",), checkpoint_hook(config["checkpoint"])))
     for section in POLICIES:
         if config.get(section) is not None and is_sound((section,)):
             hooks += policy_hooks(section, config[section])
@@ -42,6 +44,16 @@ def hook_configs(
     if not any(_steps_schedulers(hook) for _, hook in hooks):
         hooks.append((("scheduler",), {"type": "ParamSchedulerHook"}))
     return hooks
+
+
+def checkpoint_hook(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the config of the hook of the section `checkpoint`, which has its parameters."""
+    return {"type": "CheckpointHook", **value}
+
+
+def check_checkpoint(value: Mapping[str, Any]) -> list[Problem]:
+    """Return the problems of `checkpoint`."""
+    return check_component(HOOKS, checkpoint_hook(value), ("checkpoint",))
 
 
 def _overlap(path: KeyPath, bad: KeyPath) -> bool:
@@ -71,6 +83,12 @@ def _is_per_group(value: Mapping[str, Any]) -> bool:
     return all(isinstance(part, Mapping) for part in value.values())
 
 
+def known_policies(section: str) -> dict[str, str]:
+    """Return the policies of a section, and the names of their hook classes."""
+    suffix = POLICIES[section]
+    return {name.removesuffix(suffix): name for name in HOOKS.names() if name.endswith(suffix)}
+
+
 def policy_hook(section: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config of a policy's hook: `{policy: step, …}` is `{type: StepLrUpdaterHook, …}`.
 
@@ -78,8 +96,7 @@ def policy_hook(section: str, value: Mapping[str, Any]) -> dict[str, Any]:
     """
     if value.get("type") is not None:
         return dict(value)
-    suffix = POLICIES[section]
-    known = {name.removesuffix(suffix): name for name in HOOKS.names() if name.endswith(suffix)}
+    known = known_policies(section)
     policy = value.get("policy")
     if not isinstance(policy, str):
         raise ConfigError(_missing_policy(value, known))

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from hookline.data.options import OWN, PASSED_ON
-from hookline.errors import KeyPath, Suggestion, suggest
+from hookline.errors import KeyPath, Suggestion, dotted, suggest
+from hookline.foreign_names import suggest_config_key
 
 # A registered name or a dotted path, or a mapping with one as its `type`.
 COMPONENT: Any = str | dict
@@ -41,6 +42,7 @@ TOP_LEVEL: dict[str, Any] = {
     "sync_bn": bool,
     "compile": bool | dict,
     "deterministic": bool,
+    "checkpoint": dict,
     "hook_order": Literal["nested", "flat"],
     "hook_budget": str | float,
     "hooks": list,
@@ -81,13 +83,19 @@ def known_keys(path: KeyPath) -> set[str] | None:
 
 
 def suggest_key(key: str, path: KeyPath, known: Iterable[str]) -> Suggestion:
-    """Suggest the nearest known key or, at the top level, the section that has the key."""
+    """Suggest the counterpart of another framework's name, or the nearest known key.
+
+    At the top level, suggest the section that has the key.
+    """
     options = list(known)
     if path == () and key not in options:
         for section, keys in _SECTION_KEYS.items():
             if key in keys:
                 return Suggestion(f"{section}.{key}")
-    return suggest(key, options)
+    counterpart = suggest_config_key(key)
+    if counterpart.nearest is not None:
+        return Suggestion(counterpart.nearest.removeprefix(f"{dotted(path)}."))
+    return counterpart or suggest(key, options)
 
 
 _SECTION_KEYS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
@@ -21,7 +22,7 @@ from hookline.config.components import (
     with_title,
 )
 from hookline.config.optimizers import check_optimizer
-from hookline.config.schedules import check_policy, check_scheduler
+from hookline.config.schedules import check_checkpoint, check_policy, check_scheduler
 from hookline.config.schema import (
     DEFAULT_LOSS,
     LOADER,
@@ -39,10 +40,10 @@ from hookline.metrics import check_metric
 from hookline.models import MODELS
 from hookline.optim import LOSSES
 from hookline.profiling.cost_report import parse_percentage
-from hookline.remote import RemoteDirectory, is_url
+from hookline.remote import RemoteDirectory, find_url_problem, is_url
 from hookline.signature import fits, type_problem
 
-USE_MIRROR = Suggestion(advice="set `mirror` of CheckpointHook to this URL")
+COMPILE_IN_PYTHON = Suggestion(advice="pass it in Python: Runner(compile={'options': …})")
 DEVICES = ("auto", "cpu", "cuda", "cuda:0", "mps", "xpu")  # for suggestions
 
 
@@ -193,7 +194,8 @@ def _check_work_dir(value: str) -> list[Problem]:
     if not value or "\0" in value:
         return [Problem("must be the path of a directory", value=value, **about)]
     if is_url(value):
-        return [Problem("must be a local directory", suggestion=USE_MIRROR, **about)]
+        problem = find_url_problem(value, "work_dir")
+        return [] if problem is None else [problem]
     try:
         os.stat(value)
     except OSError as error:
@@ -232,6 +234,41 @@ def _check_hook_budget(value: Any) -> list[Problem]:
     except ConfigError as error:
         return [replace(problem, path=("hook_budget",)) for problem in error.problems]
     return []
+
+
+def _check_compile(value: bool | dict[str, Any]) -> list[Problem]:
+    """Return the problems of the arguments of `torch.compile`.
+
+    One of its options is the compiler: a program.
+    """
+    if isinstance(value, bool):
+        return []
+    known = {*inspect.signature(torch.compile).parameters, "regions"} - {"model"}
+    problems = _unknown_keys((key for key in value if key not in known), known, ("compile",))
+    problems += _check_backend(value.get("backend"))
+    options = value.get("options")
+    if not fits(options, dict[str, Any] | None):
+        about: dict[str, Any] = {"parameter": "options", "value": options}
+        return [*problems, Problem("must be a mapping", ("compile", "options"), **about)]
+    for name, option in (options or {}).items():
+        if not fits(option, bool | float | None):
+            about = {"parameter": str(name), "value": option, "suggestion": COMPILE_IN_PYTHON}
+            message = "must be a number, true or false: text may name a program"
+            problems.append(Problem(message, ("compile", "options", name), **about))
+    return problems
+
+
+def _check_backend(value: Any) -> list[Problem]:
+    """Return a problem if torch has no such compiler. Its list takes a second to import."""
+    if value is None:
+        return []
+    backends = torch.compiler.list_backends(exclude_tags=())  # type: ignore[no-untyped-call]
+    if value in backends:
+        return []
+    usual = torch.compiler.list_backends()  # type: ignore[no-untyped-call]
+    about: dict[str, Any] = {"parameter": "backend", "value": value}
+    suggestion = suggest(str(value), [*usual, "eager"])
+    return [Problem("unknown compiler", ("compile", "backend"), suggestion=suggestion, **about)]
 
 
 def _check_resume(value: str) -> list[Problem]:
@@ -276,6 +313,7 @@ SECTIONS: dict[str, Callable[[Any], list[Problem]]] = {
     "dataset": _check_dataset,
     "loader": _check_loader,
     "optimizer": check_optimizer,
+    "checkpoint": check_checkpoint,
     "lr_config": partial(check_policy, "lr_config"),
     "momentum_config": partial(check_policy, "momentum_config"),
     "scheduler": check_scheduler,
@@ -289,4 +327,5 @@ SECTIONS: dict[str, Callable[[Any], list[Problem]]] = {
     "strategy": _check_strategy,
     "resume": _check_resume,
     "load_from": _check_load_from,
+    "compile": _check_compile,
 }

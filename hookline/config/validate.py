@@ -30,6 +30,16 @@ def raise_problems(problems: Iterable[Problem]) -> None:
         raise ConfigError(found)
 
 
+def import_custom(config: Config) -> None:
+    """Import the modules of `custom_imports`, which register classes.
+
+    Raises:
+        ConfigError: If one cannot be imported.
+    """
+    problems = _check_imports(config.get("custom_imports"))
+    raise_problems(config.locate(problem) for problem in problems)
+
+
 def validate(config: Mapping[str, Any]) -> list[Problem]:
     """Return all problems of a config, each with path, file and line, in the order of the lines."""
     config = config if isinstance(config, Config) else load_config(config)

@@ -13,6 +13,7 @@ from hookline.data.loader import ResumableLoader, StreamLoader, make_loader
 from hookline.data.replacement import make_resumable, share_loaders
 from hookline.data.sampler import EpochSampler
 from hookline.data.training import prepare_training_data
+from hookline.parts import PARTS
 from hookline.registry import Registry
 
 __all__ = [
@@ -30,4 +31,6 @@ __all__ = [
     "share_loaders",
 ]
 
-DATASETS: Registry[Dataset[Any]] = Registry("dataset", Dataset, home="hookline.data.datasets")
+DATASETS: Registry[Dataset[Any]] = Registry(
+    "dataset", Dataset, home="hookline.data.datasets", factories=True, parts=PARTS
+)

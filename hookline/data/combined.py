@@ -37,6 +37,8 @@ class CombinedLoader:
         ratios: Mapping[str, int] | None = None,
     ) -> None:
         require_choice("CombinedLoader", "mode", mode, get_args(CombinedMode))
+        if not isinstance(loaders, Mapping):
+            raise _error("'loaders' must be a dict of loaders by name", "loaders")
         self.loaders = dict(loaders)
         self.mode = mode
         self.lengths = {name: _length(name, loader) for name, loader in self.loaders.items()}

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from hookline.data.dataset_check import check_dataset
 from hookline.data.fetch import Fetch
-from hookline.data.options import LoaderOptions, check_loader, find_function
+from hookline.data.options import LoaderOptions, check_loader, find_function, own_collate
 from hookline.data.sampler import EpochSampler, ShuffleMethod
 from hookline.data.seeding import epoch_key
 from hookline.data.weights import SampleWeights, find_weights
@@ -58,9 +58,9 @@ def make_loader(
             which all classes are equally likely.
         rank: The rank of this process.
         world_size: The number of ranks, each of which reads its part of every batch.
-        options: Options of torch's DataLoader: `collate_fn` (also as a dotted path), `pin_memory`,
-            `timeout`, `worker_init_fn`, `multiprocessing_context`, `prefetch_factor` and
-            `persistent_workers`.
+        options: Options of torch's DataLoader: `collate_fn` (also as a dotted path; by default the
+            `collate_fn` of the dataset, or else torch's), `pin_memory`, `timeout`,
+            `worker_init_fn`, `multiprocessing_context`, `prefetch_factor` and `persistent_workers`.
 
     Raises:
         ConfigError: With all problems of the options.
@@ -78,8 +78,8 @@ def make_loader(
     problems = check_loader({**own, **passed_on})
     if problems:
         raise ConfigError(problems)
-    if passed_on.get("collate_fn") is not None:
-        passed_on["collate_fn"] = find_function(passed_on["collate_fn"])
+    given = passed_on.get("collate_fn")
+    passed_on["collate_fn"] = own_collate(dataset) if given is None else find_function(given)
     check_dataset(dataset)
     if isinstance(dataset, IterableDataset):
         for name, value in (("shuffle", shuffle), ("sample_weights", sample_weights)):

@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypedDict, get_type_hints
 
+from torch.utils.data import Subset
+
 from hookline.data.sampler import ShuffleMethod
 from hookline.errors import ConfigError, Problem, Suggestion, suggest
-from hookline.imports import import_by_path
+from hookline.imports import CALLED_LIBRARIES, check_origin, import_by_path
 from hookline.signature import fits, type_problem
 
 
@@ -58,6 +60,8 @@ def check_loader(options: Mapping[str, Any]) -> list[Problem]:
             problems.append(problem)
     if options.get("collate_fn") is not None:
         problems += _check_function("collate_fn", options["collate_fn"])
+    if isinstance(options.get("sample_weights"), str):
+        problems += _check_weights(options["sample_weights"])
     if not options.get("num_workers", 0):
         problems += [_needs_workers(name) for name in FOR_WORKERS if options.get(name)]
     if options.get("shuffle") is False and options.get("shuffle_method", "auto") != "auto":
@@ -77,10 +81,19 @@ def find_function(given: Callable[..., Any] | str) -> Callable[..., Any]:
             message = "must be the dotted path of a function, such as my_project.data.collate"
             raise ConfigError(message, value=given)
         found = import_by_path(given, "function", inspect.isroutine)
+        check_origin(found, given, CALLED_LIBRARIES)
     if not callable(found):
         message = f"must be a function or the dotted path of one, not a {type(found).__name__}"
         raise ConfigError(message, value=given)
     return found
+
+
+def own_collate(dataset: Any) -> Callable[..., Any] | None:
+    """Return the `collate_fn` of a dataset, or of the one inside a subset; None if it has none."""
+    while isinstance(dataset, Subset):
+        dataset = dataset.dataset
+    found = getattr(dataset, "collate_fn", None)
+    return found if callable(found) else None
 
 
 def _check_option(name: str, value: Any) -> Problem | None:
@@ -112,6 +125,18 @@ def _needs_shuffle(name: str) -> Problem:
     advice = Suggestion(advice="set shuffle to true")
     message = f"{name!r} is for a random order"
     return Problem(message, (name,), component="loader", parameter=name, suggestion=advice)
+
+
+def _check_weights(given: str) -> list[Problem]:
+    """Return the problems of `sample_weights` as text."""
+    if given == "balanced":
+        return []
+    if "." in given:
+        return _check_function("sample_weights", given)
+    message = "'sample_weights' must be 'balanced' or the dotted path of a function"
+    about: dict[str, Any] = {"component": "loader", "parameter": "sample_weights", "value": given}
+    suggestion = Suggestion(suggest(given, ["balanced"]).nearest)
+    return [Problem(message, ("sample_weights",), suggestion=suggestion, **about)]
 
 
 def _check_function(option: str, given: Any) -> list[Problem]:

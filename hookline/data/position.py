@@ -179,12 +179,14 @@ class DataPosition:
         self._left = (self.state(loader, batches_done), rng_state())
 
     def return_to(self, loader: Any, epoch: int, batches_done: int) -> None:
-        """Go back to where the run stopped, if it has stopped and has the same loader."""
-        if self._left is None:
-            return
-        state, self._random_numbers = self._left
-        self._left = None
-        if batches_done and self._loader is loader:
+        """Go back to where the run stopped or failed, if it has the same loader."""
+        is_same = batches_done > 0 and self._loader is loader
+        if self._left is not None:
+            state, self._random_numbers = self._left
+            self._left = None
+        elif is_same:  # An error ended the run inside an iteration or an evaluation.
+            state = self.state(loader, batches_done)
+        if is_same:
             self.restore(loader, state, epoch, batches_done)
 
     def restore_random_numbers(self) -> None:

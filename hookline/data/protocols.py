@@ -1,4 +1,4 @@
-"""What the engine expects of loaders.
+"""The abilities of loaders that the engine makes use of.
 
 Every iterable of batches is a loader. These protocols describe the further abilities that some
 loaders have. The functions look for methods on the object itself, because wrappers of loaders pass
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeGuard
 
+from hookline.batches import named_loaders
 from hookline.signature import parameters
 
 
@@ -84,6 +85,17 @@ def length_of(loader: Any) -> int | None:
         return len(loader)
     except TypeError:  # a loader over an iterable dataset has __len__, and it raises
         return None
+
+
+def count_batches(loaders: Any, limit: int | None = None) -> int | None:
+    """Return the batches of all loaders, at most `limit` of each; None if one has no length."""
+    total = 0
+    for loader in named_loaders(loaders).values():
+        length = length_of(loader)
+        if length is None:
+            return None
+        total += length if limit is None else min(length, limit)
+    return total
 
 
 def set_loader_epoch(loader: Any, epoch: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from torch.utils.data import DataLoader
 
 from hookline.data.combined import CombinedLoader
-from hookline.data.limited import in_dataset_order, limit_batches
+from hookline.data.limited import LimitedLoader, in_dataset_order, limit_batches
 from hookline.data.replacement import make_resumable, share_loaders
 
 
@@ -25,7 +25,7 @@ def prepare_training_data(
     """Return the loader that one rank trains on.
 
     Args:
-        loader: A loader, several by name, or None.
+        loader: A loader, several by name, None, or the result of an earlier call.
         seed: The seed of an order that ranks divide.
         rank: The rank of this process.
         world_size: The number of ranks.
@@ -33,6 +33,8 @@ def prepare_training_data(
         overfit_batches: Use only this many batches, in the order of the dataset.
     """
     prepare = partial(_prepare_one, seed=seed, rank=rank, world_size=world_size)
+    if isinstance(loader, LimitedLoader):
+        loader = loader.loader
     if isinstance(loader, Mapping):
         loader = CombinedLoader(loader)
     if overfit_batches is not None:

@@ -33,4 +33,4 @@ def move_metrics(metrics: Mapping[str, Metric], device: torch.device) -> dict[st
     return moved
 
 
-METRICS: Registry[Metric] = Registry("metric", Metric, home="hookline.metrics.means")
+METRICS: Registry[Metric] = Registry("metric", Metric, home="hookline.metrics.builtin")

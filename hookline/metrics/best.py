@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hookline.errors import ConfigError, Suggestion, suggest
-from hookline.metrics.direction import Direction, infer_direction
+from hookline.errors import ConfigError, suggest
+from hookline.metrics.agreed_directions import AgreedDirections
+from hookline.metrics.direction import Direction
 from hookline.metrics.results import choose_metric
 
 DEFAULT_METRIC = "accuracy"
@@ -70,13 +71,12 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
     def __init__(self, metric_objects: Mapping[str, Any], logger: logging.Logger) -> None:
         self.default_metric: str | None = None  # for hooks that name no metric
         self._votes: dict[str, list[bool]] = {}  # whether to save the best, by kind of hook
-        self._metric_objects = metric_objects
+        self._directions = AgreedDirections(metric_objects, logger)
         self._logger = logger
         self._records: dict[str, dict[str, Any]] = {}
         self._tracked: list[TrackedMetric] = []
         self._required: list[tuple[str, str, str]] = []  # hook, parameter, metric
         self._warned_about_missing = False
-        self._directions: dict[str, tuple[Direction, str]] = {}  # with the hook that gave it
 
     def __getitem__(self, metric: str) -> Mapping[str, Any]:
         return self._records[metric]
@@ -111,8 +111,11 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
 
     def results(self, hook: str) -> list[TrackedResult]:
         """Return the results of a hook's metrics in the last validation."""
-        found = [each.result for each in self._tracked if each.hook == hook]
-        return [result for result in found if result is not None]
+        found = []
+        for tracked in self._tracked:
+            if tracked.hook == hook and tracked.result is not None:
+                found.append(tracked.result)
+        return found
 
     def improved(self, hook: str) -> list[str]:
         """Return the metrics of a hook that the last validation improved."""
@@ -133,6 +136,10 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
                 has_improved[key] = self._update_record(metric, direction, value, epoch, iteration)
             tracked.result = TrackedResult(metric, value, direction, has_improved[key])
 
+    def usual_direction(self, metric: str) -> Direction | None:
+        """Return the direction from the metric's `higher_is_better`, or else from its name."""
+        return self._directions.usual(metric)
+
     def check(self, expected: Collection[str] | None, others_possible: bool) -> None:
         """Raise ConfigError if a tracked or required metric will not be measured.
 
@@ -140,8 +147,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
             expected: The names that a validation will give; None if they are not known.
             others_possible: Whether hooks may add metrics. Then only misspelled names are errors.
         """
-        for tracked in self._tracked:
-            self._check_directions(tracked, expected or ())
+        self._agree_on_directions(expected or ())
         logged: set[str] = set()
         # Sorted, so that the error names the hook that the user gave the wrong metric.
         for tracked in sorted(self._tracked, key=lambda each: each.metric == DEFAULT_METRIC):
@@ -170,7 +176,7 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         """Forget the metrics of hooks, which declare them again when a run begins."""
         self._tracked = []
         self._required = []
-        self._directions = {}
+        self._directions.reset()
         self._votes = {}
         self._warned_about_missing = False
         self.default_metric = None
@@ -213,19 +219,8 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
         return True
 
     def _direction(self, tracked: TrackedMetric, metric: str) -> Direction:
-        """Return the direction of a metric: as given, usual, or "greater" with a warning."""
-        if metric in self._directions:
-            return self._directions[metric][0]
-        found = tracked.given_direction(metric) or self._given_by_another(metric)
-        found = found or self.usual_direction(metric)
-        if found is None:
-            self._logger.warning(
-                "cannot infer whether to minimize or maximize %r; assuming that higher is better: "
-                "set rule='less' in EvalHook if lower is better",
-                metric,
-            )
-            self._directions[metric] = ("greater", "")
-        return found or "greater"
+        given = tracked.given_direction(metric) or self._given_by_another(metric)
+        return self._directions.choose(metric, given)
 
     def _given_by_another(self, metric: str) -> Direction | None:
         """Return the direction that the user gave to another hook with the same metric."""
@@ -235,35 +230,14 @@ class BestTracker(Mapping[str, Mapping[str, Any]]):
                 return direction
         return None
 
-    def usual_direction(self, metric: str) -> Direction | None:
-        """Return the direction from the metric's `higher_is_better`, or else from its name."""
-        own = getattr(self._metric_objects.get(metric.rpartition("/")[2]), "higher_is_better", None)
-        if own is None:
-            return infer_direction(metric)
-        return "greater" if own else "less"
-
-    def _check_directions(self, tracked: TrackedMetric, expected: Collection[str]) -> None:
+    def _agree_on_directions(self, expected: Collection[str]) -> None:
         """Raise ConfigError if two hooks were given opposite directions for a metric."""
-        wanted = self._wanted(tracked)
-        metric = choose_metric(wanted, expected, DEFAULT_METRIC) or wanted
-        direction = tracked.given_direction(metric)
-        if direction is None:
-            return
-        usual = self.usual_direction(metric)
-        if usual is not None and usual != direction and metric not in self._directions:
-            self._logger.warning(
-                "%s: the rule for %r is %r, although %s values of it are usually better",
-                tracked.hook, metric, direction, "lower" if usual == "less" else "higher",
-            )  # fmt: skip
-        earlier, hook = self._directions.setdefault(metric, (direction, tracked.hook))
-        if earlier != direction:
-            raise ConfigError(
-                f"the rule for {metric!r} is {direction!r} here and {earlier!r} in {hook}",
-                path=("rule",),
-                component=tracked.hook,
-                parameter="rule",
-                suggestion=Suggestion(advice="use the same rule in both"),
-            )
+        for tracked in self._tracked:
+            wanted = self._wanted(tracked)
+            metric = choose_metric(wanted, expected, DEFAULT_METRIC) or wanted
+            direction = tracked.given_direction(metric)
+            if direction is not None:
+                self._directions.agree(tracked.hook, metric, direction)
 
     def _log_choice(self, tracked: TrackedMetric, chosen: str, expected: Collection[str]) -> None:
         is_default = self._wanted(tracked) == DEFAULT_METRIC

@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from hookline.errors import ConfigError, KeyPath, Problem, Suggestion, suggest
-from hookline.imports import import_by_path
+from hookline.imports import CALLED_LIBRARIES, check_origin, import_by_path
 from hookline.metrics import torchmetric
 from hookline.metrics.base import METRICS, Metric
 from hookline.metrics.means import Mean
 from hookline.metrics.torchmetric import SHORT_NAMES, TorchMetric
 from hookline.signature import check_arguments
+
+METHODS = ("update", "compute", "reset")
 
 
 def build_metric(config: Any) -> Metric:
@@ -55,6 +57,10 @@ def build_metrics(
         path: The path of the metrics in error messages.
     """
     if isinstance(configs, Mapping):
+        if isinstance(configs.get("type"), str):
+            message = "a mapping has metrics by name, and this is one metric"
+            advice = Suggestion(advice="pass a list with it")
+            raise ConfigError(Problem(message, path, value=configs, suggestion=advice))
         return {name: _build_at(config, (*path, name)) for name, config in configs.items()}
     metrics: dict[str, Metric] = {}
     for index, config in enumerate(configs):
@@ -78,16 +84,17 @@ def check_metric(config: Any) -> list[Problem]:
     if isinstance(config, Mapping) and not isinstance(config.get("type"), str):
         return [Problem("missing 'type': the name of a metric", parameter="type")]
     name, arguments = _split(config)
-    if _find_function(name) is not None:
+    try:
+        function = _find_function(name)
+        cls = _find(name) if function is None else None
+    except ConfigError as error:
+        path: KeyPath = () if isinstance(config, str) else ("type",)
+        return [replace(problem, path=path) for problem in error.problems]
+    if cls is None:
         return [
             Problem(f"{name!r} is a function, which has no parameters here", (key,), parameter=key)
             for key in arguments
         ]
-    try:
-        cls = _find(name)
-    except ConfigError as error:
-        path: KeyPath = () if isinstance(config, str) else ("type",)
-        return [replace(problem, path=path) for problem in error.problems]
     if _is_torchmetric(cls):
         return torchmetric.check(cls, arguments)
     return check_arguments(cls, arguments)
@@ -137,6 +144,11 @@ def _build(name: str, arguments: dict[str, Any]) -> Metric:
 
 
 def _instance(cls: type, arguments: dict[str, Any]) -> Metric:
+    missing = [method for method in METHODS if not callable(getattr(cls, method, None))]
+    if missing:
+        message = f"the class {cls.__name__} is no metric: it has no {', '.join(missing)}"
+        advice = "pass an object of it, if that is a function of predictions and targets"
+        raise ConfigError(message, suggestion=Suggestion(advice=advice))
     metric: Metric = TorchMetric(cls, arguments) if _is_torchmetric(cls) else cls(**arguments)
     return metric
 
@@ -161,7 +173,10 @@ def _find_function(name: str) -> Callable[..., Any] | None:
         found = import_by_path(name, "metric", callable)
     except ConfigError:
         return None  # `_find` reports it.
-    return found if inspect.isfunction(found) else None
+    if not inspect.isfunction(found):
+        return None
+    check_origin(found, name, CALLED_LIBRARIES)
+    return found
 
 
 def _is_torchmetric(cls: type) -> bool:

@@ -35,6 +35,7 @@ GREATER = frozenset(
         "bleu",
         "cider",
         "dice",
+        "exact match",
         "f1",
         "iou",
         "jaccard",

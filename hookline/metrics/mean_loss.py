@@ -6,12 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
-from hookline.batches import count_targets, stated_count
+from hookline.batches import COUNTS, count_samples, stated_count
 from hookline.dist import World
 
 STANDARD_OUTPUTS = ("loss", "predictions", "targets")  # A model's own step may return more.
+NUMBERS = (int, float, np.integer, np.floating)
 
 
 class MeanLoss:
@@ -24,13 +26,13 @@ class MeanLoss:
         self._total: Any = 0.0
         self._samples: Any = 0  # of batches that have a loss
 
-    def update(self, outputs: Mapping[str, Any]) -> None:
+    def update(self, outputs: Mapping[str, Any], batch: Any) -> None:
         """Add the loss of a batch, if there is one."""
         loss = outputs.get("loss")
         if loss is not None:
             count = stated_count(outputs)
             if count is None:
-                count = count_targets(outputs.get("targets"))
+                count = count_samples(outputs, batch)
             self._total = self._total + loss * count
             self._samples = self._samples + count
 
@@ -49,15 +51,21 @@ class MeanOutputs:
         self._totals: dict[str, Any] = {}
         self._samples: dict[str, int] = {}
 
-    def update(self, outputs: Mapping[str, Any]) -> None:
+    def update(self, outputs: Mapping[str, Any], batch: Any) -> None:
         """Add the numbers of a batch."""
-        if len(outputs) <= len(STANDARD_OUTPUTS):
+        numbers = {
+            name: value
+            for name, value in outputs.items()
+            if name not in (*STANDARD_OUTPUTS, *COUNTS) and is_number(value)
+        }
+        if not numbers:
             return
-        count = count_targets(outputs.get("targets"))
-        for name, value in outputs.items():
-            if name not in (*STANDARD_OUTPUTS, "num_samples") and is_number(value):
-                self._totals[name] = self._totals.get(name, 0.0) + value * count
-                self._samples[name] = self._samples.get(name, 0) + count
+        count = count_samples(outputs, batch)
+        for name, value in numbers.items():
+            if isinstance(value, np.number):
+                value = float(value)  # A sum in half precision would lose digits.
+            self._totals[name] = self._totals.get(name, 0.0) + value * count
+            self._samples[name] = self._samples.get(name, 0) + count
 
     def compute(self, world: World) -> dict[str, Any]:
         """Return the means over all ranks."""
@@ -77,7 +85,7 @@ def is_number(value: Any) -> bool:
     """Return whether a value is one number."""
     if isinstance(value, torch.Tensor):
         return value.ndim == 0
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return isinstance(value, NUMBERS) and not isinstance(value, bool)
 
 
 def as_numbers(values: Mapping[str, Any]) -> dict[str, float]:

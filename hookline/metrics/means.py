@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -28,6 +28,12 @@ class Mean:
 
     def update(self, preds: Any, targets: Any) -> None:
         value = self._function(preds, targets)
+        if isinstance(value, Mapping):
+            raise ConfigError(
+                "the function of a metric must return a number, and not several by name",
+                component=getattr(self._function, "__name__", ""),
+                suggestion=Suggestion(advice="pass one function for each, or an object"),
+            )
         if isinstance(value, Tensor):
             value = value.detach()
         if isinstance(value, Tensor) and value.ndim:

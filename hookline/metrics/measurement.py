@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hookline.batches import count_targets
+from hookline.batches import count_samples
 from hookline.dist import World
 from hookline.dist.gather import has_own_sync, mean_over_ranks
 from hookline.errors import HooklineError, Suggestion
@@ -39,12 +39,12 @@ class Measurement:
         for metric in metrics.values():
             metric.reset()
 
-    def update(self, outputs: Mapping[str, Any]) -> None:
+    def update(self, outputs: Mapping[str, Any], batch: Any) -> None:
         """Add the outputs of a batch."""
         self._batches += 1
-        self._mean_loss.update(outputs)
-        self._mean_outputs.update(outputs)
-        self._samples += count_targets(outputs.get("targets"))
+        self._mean_loss.update(outputs, batch)
+        self._mean_outputs.update(outputs, batch)
+        self._samples += count_samples(outputs, batch)
         for name, metric in self._metrics.items():
             try:
                 metric.update(outputs["predictions"], outputs["targets"])
@@ -62,7 +62,7 @@ class Measurement:
             mode = loss_name.partition("_")[0]
             advice = Suggestion(advice="check the size of its dataset, and drop_last")
             raise HooklineError(f"{mode}_loader gave no batches: it is empty", suggestion=advice)
-        results = self._mean_outputs.compute(ranks)
+        results: dict[str, Any] = {}
         for name, metric in self._metrics.items():
             value = metric.compute()
             if not has_own_sync(metric):
@@ -71,4 +71,6 @@ class Measurement:
         if self._dataset is not None:
             results.update(self._dataset.compute(ranks))
         results.update(self._mean_loss.compute(loss_name, ranks))
-        return results
+        # Other numbers come last: the first result is the default metric of the best model.
+        others = self._mean_outputs.compute(ranks)
+        return {**results, **{name: others[name] for name in others if name not in results}}

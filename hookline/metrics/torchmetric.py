@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import typing
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -141,7 +142,9 @@ def _classes() -> dict[str, type]:
     for package in ("", ".classification", ".regression", ".segmentation", ".aggregation"):
         module = importlib.import_module(f"torchmetrics{package}")
         for name, value in vars(module).items():
-            is_metric = isinstance(value, type) and issubclass(value, Metric)
+            # In Python 3.10, an alias such as list[int] is an instance of type, too.
+            is_class = isinstance(value, type) and typing.get_origin(value) is None
+            is_metric = is_class and issubclass(value, Metric)
             if is_metric and value is not Metric and not inspect.isabstract(value):
                 found[name] = value
     return found

@@ -108,8 +108,109 @@ def module(folder: Path) -> None:
     """Write a module with a class that is no model, and a function that leaves a marker."""
     (folder / "hostile_module.py").write_text(
         f"class Thing:\n    def __init__(self, **k): open({str(folder / MARKER)!r}, 'w')\n"
-        f"def leave_marker(*a, **k): open({str(folder / MARKER)!r}, 'w')\n"
+        f"def leave_marker(*a, **k): open({str(folder / MARKER)!r}, 'w')\n" + HOSTILE_FUNCTIONS
     )
+
+
+# Functions that no config may call, with the names that attackers would try.
+HOSTILE_FUNCTIONS = """
+import functools, os, subprocess
+from os import system
+from torch import nn
+
+def text(*a, **k) -> str: leave_marker()
+def maybe(*a, **k) -> nn.Module | None: leave_marker()
+def unknown(*a, **k) -> "no.such.Class": leave_marker()
+def _private(*a, **k) -> nn.Module: leave_marker()
+@functools.wraps(os.system)
+def wrapped(*a, **k) -> nn.Module: leave_marker()
+shortcut = lambda *a, **k: leave_marker()
+shortcut.__annotations__["return"] = nn.Module
+prepared = functools.partial(leave_marker, 1)
+
+class Helper:
+    os = os
+    shell = staticmethod(os.system)
+    Popen = subprocess.Popen
+    @classmethod
+    def run(cls, *a, **k): leave_marker()
+    @staticmethod
+    def from_config(*a, **k): leave_marker()
+    def from_pretrained(self, *a, **k): leave_marker()
+    @classmethod
+    def _load(cls, *a, **k) -> nn.Module: leave_marker()
+    def __call__(self, *a, **k): leave_marker()
+
+class Loader(nn.Module):
+    @classmethod
+    def load_from_checkpoint(cls, *a, **k): leave_marker()
+
+helper = Helper()
+"""
+HOSTILE_PATHS = (
+    "os.system", "system", "leave_marker", "text", "maybe", "unknown", "_private", "wrapped",
+    "shortcut", "prepared", "Helper", "Helper.run", "Helper.shell", "Helper.Popen",
+    "Helper.os.system", "Helper._load", "Helper.from_config", "Helper.from_pretrained",
+    "Helper.__init__", "Helper.__subclasses__", "helper", "helper.run", "subprocess.Popen",
+    "leave_marker.__globals__", "nn.Module.__init__", "nn.Linear._load_from_state_dict",
+    "Loader.load_from_checkpoint",
+)  # fmt: skip
+COMPONENTS = {
+    "model": "{{type: {}}}",
+    "dataset": "{{type: {}}}",
+    "optimizer": "{{type: {}}}",
+    "scheduler": "{{type: {}}}",
+    "hooks": "[{{type: {}}}]",
+    "training": "{{iters: 1, loss: {{type: {}}}}}",
+}
+
+# Functions of installed packages that an attacker would call with a list of texts.
+OPEN = f"open('FOLDER/{MARKER}', 'w')"
+CALLED = {
+    "torch.utils.collect_env.run": f"touch, FOLDER/{MARKER}, FOLDER/other",
+    "psutil.Popen": f"touch, FOLDER/{MARKER}, FOLDER/other",
+    "sympy.sympify": f'"{OPEN}", "{OPEN}", "{OPEN}"',
+    "sympy.parsing.sympy_parser.parse_expr": f'"{OPEN}", "{OPEN}", "{OPEN}"',
+    "numpy.f2py.run_main": "-m, x, FOLDER/x.f",
+    "numpy.load": f"FOLDER/{MARKER}, r, x",
+    "yaml.unsafe_load": f"\"!!python/object/apply:os.system ['touch FOLDER/{MARKER}']\", x, x",
+    "click.launch": f"FOLDER/{MARKER}, x, x",
+    "fsspec.open": f"FOLDER/{MARKER}, w, x",
+    "omegaconf.OmegaConf.load": "/etc/passwd, x, x",
+    "hookline.cli.main.main": "init, x, x",
+    "hookline.files.replace_file": f"FOLDER/{MARKER}, x, x",
+    "hookline.imports.import_module": "antigravity, x, x",
+}
+# Types that execute text or data although they build a model or data set.
+EXECUTE = f'{{_code: "{OPEN}", code: "{OPEN}"}}, import_block: "{OPEN}"'
+BUILDING = {
+    "a function that executes its text": f"torch.fx.graph_module.reduce_graph_module, body: {EXECUTE}",
+    "the same by another name": f"torch.fx._lazy_graph_module.reduce_graph_module, body: {EXECUTE}",
+    "a function that imports": "torch.fx.graph_module.reduce_package_graph_module, importer: x, "
+    "body: {}, generated_module_name: antigravity",
+    "a class that executes its graph": "torch.fx.GraphModule, root: {}, graph: x, class_name: 'x: pass'",
+    "a class of pickles": "torch.package.PackageImporter, args: [x]",
+    "a reader of pickles": "torch.export.load, args: [x]",
+    "a class that reads any file": "torch.utils.data.datapipes.iter.FileOpener, args: [[/etc/passwd]]",
+    "a class that unpickles files": "torch.utils.data.datapipes.iter.RoutedDecoder, args: [{type: "
+    "torch.utils.data.datapipes.iter.FileOpener, args: [{type: "
+    "torch.utils.data.datapipes.iter.FileLister, root: FOLDER}], mode: rb}]",
+    "a class that starts programs": f"webdataset.WebDataset, urls: 'pipe:touch FOLDER/{MARKER}'",
+    "another class that starts programs": f"wids.ShardListDataset, shards: 'pipe:touch FOLDER/{MARKER}'",
+    "a program": f"psutil.Popen, args: [[touch, FOLDER/{MARKER}]]",
+    "a name with a space": "' os.system'",
+    "a name with an invisible character": '"os\\u200b.system"',
+    "a name in capitals": "OS.system",
+    "a name with a dot at its end": "os.system.",
+    "attributes of a method": "torch.nn.Linear.__init__.__globals__",
+    "all classes": "torch.nn.Linear.__subclasses__",
+    "a module in a module": "torch.nn.functional.torch.load",
+    "a class of parts": f"torch.nn.Sequential, args: [{{type: torch.nn.Sequential, args: [{{type: os.system, args: ['touch FOLDER/{MARKER}']}}]}}]",
+    "a part in a list in a mapping": f"torch.nn.Identity, x: [{{y: [{{type: subprocess.Popen, args: [[touch, FOLDER/{MARKER}]]}}]}}]",
+    "a text as the arguments": "torch.nn.Identity, args: os.system",
+    "a mapping as the arguments": f"torch.nn.Identity, args: {{type: os.system, args: ['touch FOLDER/{MARKER}']}}",
+    "a number as the arguments": "torch.nn.Identity, args: 3",
+}
 
 
 TOUCH = f"touch FOLDER/{MARKER}"
@@ -211,7 +312,106 @@ HOSTILE: dict[str, Hostile] = {
     "a shell as the loss": top(training=f"{{iters: 1, loss: {{type: os.popen, cmd: '{TOUCH}'}}}}"),
     "a shell as a metric": top(training=f"{{iters: 1, metrics: [{{type: os.popen, cmd: '{TOUCH}'}}]}}"),
     "a shell as the collate function": top(loader="{batch_size: 8, collate_fn: os.system}"),
+    **{
+        f"{path} as the {key}": Hostile(
+            {
+                "dataset": "{type: torch.utils.data.ConcatDataset, "
+                f"datasets: [[--no-python, touch, FOLDER/{MARKER}]]}}",
+                "loader": f"{{batch_size: 3, shuffle: false, {key}: {path}}}",
+            },
+            late=key == "sample_weights",
+        )
+        for key in ("collate_fn", "sample_weights")
+        for path in ("torch.distributed.run.main", "setuptools._distutils.spawn.spawn", "pty.spawn")
+    },
+    "a browser as a metric": top(training="{iters: 1, metrics: [webbrowser.open]}"),
+    "a joke of Python as the model": top(model="{type: antigravity.anything}"),
     "a hidden shell as the collate function": top(loader="{batch_size: 8, collate_fn: random._urandom}"),
+    **{
+        f"hostile_module.{path} in {key}": Hostile(
+            {key: form.format(f"hostile_module.{path}")}, prepare=module
+        )
+        for key, form in COMPONENTS.items()
+        for path in HOSTILE_PATHS
+    },
+    **{
+        f"{path} in {key}": top(**{key: form.format(path)})
+        for key, form in COMPONENTS.items()
+        for path in ("torch.hub.load", "torch.load", "torch.jit.load", "torch.os.system")
+    },
+    **{
+        f"{argument} of the {key}": top(**{key: f"{{type: {name}, {argument}}}"})
+        for key, name in {"model": "cnn", "dataset": "digits"}.items()
+        for argument in (
+            "trust_remote_code: true", "trust_remote_code: 'yes'", "trust_remote_code: 1",
+            "options: {trust_remote_code: true}", "options: [{weights_only: false}]",
+            "allow_all_kernels: true", "kernel_config: {x: y}", "import_allowlist: [x]",
+            "<<: {trust_remote_code: true}", "trust_remote_code: '${seed}'",
+        )
+    },
+    **{
+        f"{path} as the collate function": Hostile(
+            {
+                "dataset": f"{{type: torch.utils.data.ConcatDataset, datasets: [[{texts}]]}}",
+                "loader": f"{{batch_size: 3, shuffle: false, collate_fn: {path}}}",
+            }
+        )
+        for path, texts in CALLED.items()
+    },
+    **{f"{path} as a metric": top(training=f"{{iters: 1, metrics: [{path}]}}") for path in CALLED},
+    **{
+        f"{path} as a metric of generated text": hook(
+            f"{{type: GenerationHook, metrics: [{path}]}}"
+        )
+        for path in ("subprocess.call", "sympy.sympify", "psutil.Popen")
+    },
+    **{
+        f"{path} as sample weights": Hostile(
+            {"loader": f"{{batch_size: 3, sample_weights: {path}}}"}, late=True
+        )
+        for path in ("psutil.Popen", "sympy.sympify", "hookline.imports.import_module")
+    },
+    **{
+        f"{name} as the {key}": top(**{key: form.format(text)})
+        for key, form in COMPONENTS.items()
+        for name, text in BUILDING.items()
+        if key in ("model", "dataset", "training")
+    },
+    **{
+        f"a program in {option} of the compiler": top(compile=f"{{options: {{{option}: {value}}}}}")
+        for option, value in {
+            "cpp.cxx": "['', FOLDER/program]",
+            "cuda.cuda_cxx": "FOLDER/program",
+            "cuda.cutlass_dir": "FOLDER",
+        }.items()
+    },
+    "a misspelled option of the compiler": top(compile="{fulgraph: true}"),
+    "options of the compiler as a list": top(compile="{options: [cpp.cxx]}"),
+    "a type that is put together": Hostile(
+        {"model": f"{{type: '${{first}}.${{second}}', args: ['{TOUCH}']}}"},
+        more="first: os\nsecond: system\n",
+    ),
+    **{
+        f"{path} inside the {key}": Hostile(
+            {key: f"{{type: {name}, part: [{{type: hostile_module.{path}}}]}}"}, prepare=module
+        )
+        for key, name in {"model": "cnn", "dataset": "digits"}.items()
+        for path in HOSTILE_PATHS
+    },
+    **{
+        f"hostile_module.{path} as a tokenizer": Hostile(
+            {"dataset": f"{{type: text, files: a.txt, tokenizer: {{type: hostile_module.{path}}}}}"},
+            prepare=module,
+        )
+        for path in HOSTILE_PATHS
+    },
+    "trust_remote_code of a tokenizer": top(
+        dataset="{type: text, files: a.txt, tokenizer: {type: torch.nn.Identity, trust_remote_code: true}}"
+    ),
+    "a device as a file of text": Hostile(
+        {"dataset": "{type: text, files: /dev/zero, tokenizer: {type: torch.nn.Identity}}"},
+        late=True,
+    ),
     "a type with a null byte": top(model='{type: "a.b\\0"}'),
     "a type of dots": top(model="{type: ...}"),
     "a relative type": top(model="{type: .os.system}"),
@@ -272,6 +472,13 @@ HOSTILE: dict[str, Hostile] = {
     "a device to resume from": Hostile({"resume": "/dev/zero"}, late=True),
     "a pipe to load from": Hostile(
         {"load_from": "FOLDER/pipe.pth"}, prepare=pipe("pipe.pth"), late=True
+    ),
+    **{
+        f"a chain of URLs as {key}": top(**{key: '"reference://run::file://FOLDER/list.json"'})
+        for key in ("resume", "load_from", "work_dir")
+    },
+    "a chain of URLs as the mirror": hook(
+        '{type: CheckpointHook, mirror: "reference://run::file://FOLDER/list.json"}'
     ),
     "a path with a null byte to resume from": top(resume='"a\\0b.pth"'),
 }  # fmt: skip

@@ -130,6 +130,9 @@ FORGED = {
     "lists that double": change("hooks", to={"CheckpointHook": doubled(40)}),
     "a number repeated to terabytes": change("extra", to=torch.zeros(1).expand(2**20, 2**20)),
     "a sparse weight": change("state_dict", "0.weight", to=torch.eye(3).to_sparse()),
+    "a weight without data": change("state_dict", "0.weight", to=torch.ones(1, device="meta")),
+    "an empty base": change("base", to={}),
+    "a base of text": change("base", to={"tensors": "x", "bytes": 1, "sha256": "", "digests": 1}),
     "time out of range": change("meta", "time", to=1e300),
 }
 HARMLESS = ("time out of range",)  # Only `show` prints it.
@@ -341,6 +344,7 @@ ENTRY = {
     "tags": [],
     "parts": [],
 }
+SHARD = {"name": "shards_1_0a1b2c3d/__0_0.distcp", "size": 1, "sha256": "a" * 64}
 BODY = {
     "format": 1,
     "number": 5,
@@ -373,6 +377,14 @@ MANIFESTS = {
     "shards elsewhere": {"shards": ["../shards_1_0a1b2c3d"]},
     "a number of text": {"number": "x"},
     "a huge number": {"number": 10**30},
+    "an infinite number": {"number": float("inf")},
+    "a metric of 400 digits": {"entries": [{**ENTRY, "metrics": {"accuracy": 10**400}}]},
+    "a time that is not a number": {"entries": [{**ENTRY, "time": float("nan")}]},
+    "a name twice": {"entries": [{**ENTRY, "names": ["last.pth", "last.pth"]}]},
+    "a part with a size of text": {"entries": [{**ENTRY, "parts": [{**SHARD, "size": "x"}]}]},
+    "a part in a folder of the user": {
+        "entries": [{**ENTRY, "parts": [{**SHARD, "name": "precious/file"}]}]
+    },
     "a token of numbers": {"token": 7},
     "a token of a pattern": {"token": ".*"},
     "pending is text": {"pending": "x"},

@@ -87,6 +87,7 @@ class Progress:
 
     iter = epoch = inner_iter = 0
     epoch_length = max_epochs = max_iters = 10
+    mode = "train"
 
 
 @pytest.mark.parametrize("live", [True, False])

@@ -20,7 +20,7 @@ os.environ.setdefault("COMET_AUTO_LOG_CO2", "0")
 
 ABSENT = [
     name
-    for name in ("lightning", "transformers", "keras", "optuna")
+    for name in ("lightning", "transformers", "peft", "keras", "optuna")
     if importlib.util.find_spec(name) is None
 ]
 collect_ignore_glob = ["test_*.py"] if ABSENT else []

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from types import TracebackType
 from typing import Any
+from urllib.parse import urlsplit
 
 
 class LanguageServer:
@@ -66,6 +67,13 @@ class LanguageServer:
         found = self.request("textDocument/hover", _position(uri, line, column))
         contents = found["contents"]
         return contents if isinstance(contents, str) else str(contents["value"])
+
+    def marked(self, uri: str, diagnostic: dict[str, Any]) -> str:
+        """Return the text that the editor underlines for a diagnostic of one line."""
+        start, end = diagnostic["range"]["start"], diagnostic["range"]["end"]
+        assert start["line"] == end["line"], diagnostic
+        line = Path(urlsplit(uri).path).read_text().splitlines()[start["line"]]
+        return line[start["character"] : end["character"]]
 
     def request(self, method: str, params: Any) -> Any:
         """Send a request and return its result."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,11 +16,13 @@ import yaml
 
 from hookline import Runner
 from hookline.cli.main import main
-from hookline.config.json_schema import DESCRIPTIONS, config_schema, type_schema
-from hookline.config.schema import TOP_LEVEL, TRAINING
+from hookline.config.json_schema import COMMON, DESCRIPTIONS, config_schema, type_schema
+from hookline.config.schema import SPLITS, TOP_LEVEL, TRAINING
 from hookline.docstrings import summary_of
 from hookline.engine import HOOKS
+from tests.checks import all_failures
 from tests.config.language_server import LanguageServer
+from tests.docs.pages import BLOCK, DOCS, name_of, read
 
 ROOT = Path(__file__).parents[2]
 SERVER = os.environ.get("HOOKLINE_YAML_SERVER", "")
@@ -35,9 +40,26 @@ def validator(schema: dict[str, Any]) -> jsonschema.Draft7Validator:
     return jsonschema.Draft7Validator(schema)
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "configs").glob("*.yaml")), ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "hookline" / "configs").glob("*.yaml")), ids=lambda p: p.name
+)
 def test_the_configs_of_this_repository_fit(validator, path):
     assert list(validator.iter_errors(yaml.safe_load(path.read_text()))) == []
+
+
+def test_the_configs_of_the_documentation_fit(validator):
+    checked = 0
+    with all_failures() as check:
+        for page in sorted(DOCS.rglob("*.md")):
+            for language, text in BLOCK.findall(read(page)):
+                if language != "yaml":
+                    continue
+                part = yaml.safe_load(text)
+                whole = part if "model" in part else {**MINIMAL, **part}
+                checked += 1
+                with check(f"{name_of(page)}: {text}"):
+                    assert list(validator.iter_errors(whole)) == []
+    assert checked > 30
 
 
 @pytest.mark.parametrize(
@@ -50,6 +72,12 @@ def test_the_configs_of_this_repository_fit(validator, path):
         {"optimizer": {"a": {"type": "Muon", "params": "*.weight@2d"}, "rest": "AdamW"}},
         {"dataset": {"train": {"type": "my.Data", "split": "train"}, "val": "digits"}},
         {"seed": "${other}", "training": {"epochs": "${length}"}},
+        {"lr_config": {"policy": "cosine_annealing", "min_lr": 0.0, "warmup": "linear"}},
+        {"lr_config": {"head": {"policy": "step", "step": 3}, "body": {"policy": "Fixed"}}},
+        {"lr_config": {"type": "PolyLrUpdaterHook"}, "momentum_config": {"policy": "OneCycle"}},
+        {"checkpoint": {"interval": 2, "mirror": "s3://bucket/run"}},
+        {"loader": {"batch_size": 8, "val": {"num_workers": 2, "collate_fn": "my.collate"}}},
+        {"scheduler": [{"type": "StepLR", "step_size": 2, "by_epoch": True}]},
     ],
 )
 def test_right_configs_fit(validator, part):
@@ -69,6 +97,14 @@ def test_right_configs_fit(validator, part):
         {"loader": {"batchsize": 3}},
         {"hook_order": "sideways"},
         {"drop_hooks": ["LogerHook"]},
+        {"lr_config": {"policy": "cosin", "min_lr": 0.0}},
+        {"lr_config": {"policy": "poly", "powr": 2}},
+        {"lr_config": {"head": {"policy": "poly", "powr": 2}}},
+        {"momentum_config": {"policy": "Poly"}},
+        {"checkpoint": {"intervall": 2}},
+        {"loader": {"batch_size": "big"}},
+        {"loader": {"val": {"shuffel": True}}},
+        {"scheduler": {"type": "StepLR", "step_sise": 2}},
     ],
 )
 def test_wrong_configs_do_not_fit(validator, part):
@@ -80,6 +116,12 @@ def test_every_key_is_explained(schema):
     assert [key for key in TOP_LEVEL if not properties[key].get("description")] == []
     training = properties["training"]["properties"]
     assert [key for key in TRAINING if not training[key].get("description")] == []
+    assert [key for key, part in _loader(schema).items() if not part.get("description")] == []
+    for name in ("hook", "optimizer", "scheduler"):
+        first = schema["definitions"][name]["anyOf"][2]["properties"]
+        assert {
+            key for key in COMMON if key in first and not first[key].get("description")
+        } == set()
 
 
 @pytest.mark.parametrize(
@@ -98,34 +140,114 @@ def test_types_have_schemas(hint, expected):
     assert type_schema(hint) == expected
 
 
-def test_the_command_prints_the_schema_with_classes_of_the_config(tmp_path, capsys):
+OWN_HOOK = """\
+from dataclasses import dataclass
+
+from hookline import HOOKS, BaseHook
+
+
+@HOOKS.register()
+@dataclass
+class HookOfASchemaTest(BaseHook):
+    \"""Do nothing.
+
+    Args:
+        often: How often.
+    \"""
+
+    often: int = 3
+"""
+
+
+def test_the_command_prints_the_schema_with_classes_of_the_config(tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "hooks_of_a_schema_test.py").write_text(OWN_HOOK)
     config = tmp_path / "config.yaml"
-    parts = {**MINIMAL, "custom_imports": ["tests.config.my_parts"]}
+    parts = {**MINIMAL, "custom_imports": ["hooks_of_a_schema_test"]}
     config.write_text(yaml.safe_dump(parts))
     assert main(["config", str(config), "--schema"]) == 0
-    names = json.loads(capsys.readouterr().out)["definitions"]["hook"]["anyOf"][0]["enum"]
-    assert "CheckpointHook" in names
+    names, _, *classes, _ = json.loads(capsys.readouterr().out)["definitions"]["hook"]["anyOf"]
+    assert {"CheckpointHook", "HookOfASchemaTest"} <= set(names["enum"])
+    (own,) = [each for each in classes if each["title"] == "HookOfASchemaTest"]
+    assert own["properties"]["often"]["description"] == "How often."
+
+
+def test_a_config_with_mistakes_has_a_schema(tmp_path, capsys):
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump({**MINIMAL, "hooks": [{"type": "EarlyStopingHook"}]}))
+    assert main(["config", str(config), "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "Hookline config"
+
+
+def test_a_module_that_cannot_be_imported_is_an_error(tmp_path, capsys):
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump({**MINIMAL, "custom_imports": ["no_module_of_this_name"]}))
+    assert main(["config", str(config), "--schema"]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "there is no module 'no_module_of_this_name'" in output.err
+
+
+PLUGGED = """\
+from hookline import BaseHook
+
+
+class HookOfAnEntryPoint(BaseHook):
+    \"""Come from another package.\"""
+"""
 
 
 @pytest.mark.exhaustive
-def test_an_editor_completes_explains_and_underlines(tmp_path, schema):
+def test_an_editor_completes_explains_and_underlines_in_a_new_project(tmp_path):
+    """The schema comes from the command in the config that `hookline init` writes."""
     assert SERVER, "set HOOKLINE_YAML_SERVER to the program of yaml-language-server"
-    (tmp_path / "schema.json").write_text(json.dumps(schema))
-    config = tmp_path / "config.yaml"
-    lines = [
-        "# yaml-language-server: $schema=schema.json",
-        "model: mlp",
-        "dataset: digits",
-        "training: {epochs: 1}",
-        "hooks:",
+    site = tmp_path / "site"
+    info = site / "plugged-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "hook_of_an_entry_point.py").write_text(PLUGGED)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: plugged\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[hookline.hooks]\nHookOfAnEntryPoint = hook_of_an_entry_point:HookOfAnEntryPoint\n"
+    )
+    assert main(["init", str(tmp_path / "project")]) == 0
+    config = tmp_path / "project" / "config.yaml"
+    ((command, schema),) = re.findall(r"# hookline (config .*--schema) > (\S+)", config.read_text())
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)])}
+    with open(config.with_name(schema), "w") as file:
+        hookline = [sys.executable, "-m", "hookline", *command.split()]
+        subprocess.run(hookline, stdout=file, check=True, cwd=config.parent, env=environment)
+    text = f"{config.read_text()}\n"
+    more = [
         "  - type: EarlyStoppingHook",
         "    patiance: 3",
         "  - type: ",
+        "  - type: HookOfAnEntryPoint",
+        "lr_config:",
+        "  policy: Step",
+        "  gama: 0.1",
+        "checkpoint: {intervall: 2}",
     ]
-    config.write_text("\n".join(lines))
-    with LanguageServer(SERVER, tmp_path) as server:
+    own = text.count("\n")
+    edited = config.with_name("edited.yaml")
+    edited.write_text(text + "\n".join(more))
+    with LanguageServer(SERVER, config.parent) as server:
         uri = server.open(config)
-        assert 6 in [each["range"]["start"]["line"] for each in server.diagnostics[uri]]
-        assert "EMAHook" in server.complete(uri, 7, len(lines[7]))
-        assert summary_of(HOOKS.get("EarlyStoppingHook")) in server.hover(uri, 5, 12)
-        assert DESCRIPTIONS["epochs"] in server.hover(uri, 3, 12)
+        assert server.diagnostics[uri] == []
+        lines = text.splitlines()
+        row = next(number for number, line in enumerate(lines) if "LossLogHook" in line)
+        assert "Log the loss every" in server.hover(uri, row, lines[row].index("LossLogHook"))
+        row = next(number for number, line in enumerate(lines) if "epochs:" in line)
+        assert DESCRIPTIONS["epochs"] in server.hover(uri, row, lines[row].index("epochs"))
+
+        uri = server.open(edited)
+        underlined = {server.marked(uri, each) for each in server.diagnostics[uri]}
+        assert underlined - {""} == {"patiance", "gama", "intervall"}  # and the empty `type:`
+        names = server.complete(uri, own + 2, len(more[2]))
+        assert {"EMAHook", "LossLogHook", "HookOfAnEntryPoint"} <= set(names)
+        assert summary_of(HOOKS.get("EarlyStoppingHook")) in server.hover(uri, own, 12)
+        assert "Come from another package." in server.hover(uri, own + 3, 12)
+
+
+def _loader(schema: dict[str, Any]) -> dict[str, Any]:
+    options = schema["properties"]["loader"]["properties"]
+    return {key: part for key, part in options.items() if key not in SPLITS}

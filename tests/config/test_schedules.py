@@ -10,6 +10,7 @@ from hookline.config import build, validate
 from hookline.config.schedules import hook_configs
 from hookline.errors import Problem
 from hookline.hooks import (
+    CheckpointHook,
     CosineAnnealingLrUpdaterHook,
     OneCycleMomentumUpdaterHook,
     ParamSchedulerHook,
@@ -183,3 +184,30 @@ def test_another_policy_replaces_that_of_a_base_with_its_parameters(tmp_path):
         "base: base.yaml\nlr_config: {policy: exp, gamma: 0.9}\n", encoding="utf-8"
     )
     assert load_config(tmp_path / "config.yaml")["lr_config"] == {"policy": "exp", "gamma": 0.9}
+
+
+def test_the_section_checkpoint_has_the_parameters_of_the_hook():
+    section = {"mirror": "memory://run", "keep_best": 3}
+    hooks = build({**MINIMAL, "checkpoint": section})["hooks"]
+    (hook,) = [each for each in hooks if isinstance(each, CheckpointHook)]
+    assert (hook.mirror, hook.keep_best) == ("memory://run", 3)
+
+
+@pytest.mark.parametrize(
+    ("section", "path"),
+    [
+        ({"miror": "memory://run"}, ("checkpoint", "miror")),
+        ({"mirror": "http://host/run"}, ("checkpoint", "mirror")),
+        ({"keep_best": 0}, ("checkpoint", "keep_best")),
+    ],
+)
+def test_a_mistake_in_the_section_checkpoint_has_its_path(section, path):
+    with pytest.raises(ConfigError) as caught:
+        build({**MINIMAL, "checkpoint": section})
+    assert caught.value.path == path
+
+
+def test_a_second_checkpoint_hook_beside_the_section_is_an_error():
+    with pytest.raises(ConfigError) as caught:
+        build({**MINIMAL, "checkpoint": {}, "hooks": [{"type": "CheckpointHook"}]})
+    assert caught.value.path == ("checkpoint",)

@@ -40,7 +40,7 @@ def test_the_least_config_is_good() -> None:
             "loader": {
                 "collate_fn": "tests.config.my_parts.padded",
                 "val": {"collate_fn": None},
-                "test": {"collate_fn": "json.dumps"},
+                "test": {"collate_fn": "torch.utils.data.default_collate"},
             }
         },
         {
@@ -52,6 +52,9 @@ def test_the_least_config_is_good() -> None:
             }
         },
         {"training": {"epochs": 1, "loss": {"label_smoothing": 0.1}}},
+        {"compile": True},
+        {"compile": {"regions": "Conv2d", "options": {"max_autotune": True, "cpp.threads": 2}}},
+        {"compile": {"backend": "eager", "options": None}},
         {"optimizer": {"lr": 0.1}},
         {"optimizer": "sgd"},
         {"optimizer": None, "loader": None, "hooks": None, "seed": None},
@@ -70,6 +73,13 @@ def test_the_least_config_is_good() -> None:
 )
 def test_all_these_are_good_too(changes: dict[str, Any]) -> None:
     assert problems(**changes) == []
+
+
+def test_a_compiler_that_torch_does_not_have_is_an_error_with_the_nearest_one() -> None:
+    (problem,) = problems(compile={"backend": "inducter"})
+    assert (problem.path, problem.value) == (("compile", "backend"), "inducter")
+    assert problem.suggestion.nearest == "inductor"
+    assert len(problems(compile={"backend": ["inductor"]})) == 1
 
 
 def test_all_problems_are_found_at_once_in_the_order_of_their_lines(tmp_path: Path) -> None:
@@ -143,7 +153,7 @@ def test_a_collate_fn_must_exist_and_be_a_function(
 
 def test_a_collate_fn_is_reported_at_its_line(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(
-        "model: cnn\ndataset: digits\ntraining: {epochs: 1}\nloader:\n  collate_fn: json.dmps\n"
+        "model: cnn\ndataset: digits\ntraining: {epochs: 1}\nloader:\n  collate_fn: tests.config.my_parts.paded\n"
     )
     (found,) = validate(load_config(tmp_path / "config.yaml"))
     assert (found.line, found.path) == (5, ("loader", "collate_fn"))
@@ -218,9 +228,12 @@ def test_a_url_needs_a_package_that_can_open_it() -> None:
     assert (found.parameter, found.suggestion.advice) == ("resume", "pip install 'hookline[gcs]'")
 
 
-def test_a_work_directory_is_local() -> None:
-    (found,) = problems(work_dir="s3://bucket/run")
-    assert found.parameter == "work_dir"
+def test_a_work_directory_may_be_a_url_that_can_be_written_to() -> None:
+    assert problems(work_dir="memory://bucket/run") == []
+    for url in ("http://host/run", "gs://bucket/run", "s3://me:hunter2@bucket/run"):
+        (found,) = problems(work_dir=url)
+        assert found.path == ("work_dir",)
+        assert "hunter2" not in str(found)
 
 
 def test_a_secret_is_not_repeated_in_an_error() -> None:

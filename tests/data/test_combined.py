@@ -144,6 +144,7 @@ class Sized(DataLoader):
     ("options", "parameter"),
     [
         ({"loaders": {}}, "loaders"),
+        ({"loaders": [[1, 2], [3]]}, "loaders"),
         ({"loaders": {"a": []}}, "loaders"),
         ({"loaders": {"a": DataLoader(NumbersWithState(), 4)}}, "loaders"),
         ({"mode": "zip"}, "mode"),

@@ -63,3 +63,9 @@ def test_a_shuffled_loader_gets_the_order_of_its_dataset(loader):
 def test_a_loader_without_a_known_order_is_not_changed():
     batches = [Noisy()]
     assert in_dataset_order(batches) is batches
+
+
+@pytest.mark.parametrize(("max_batches", "length"), [(2, 2), (3, 3), (5, 3)])
+def test_a_limited_loader_is_no_longer_than_its_loader(max_batches, length):
+    assert len(LimitedLoader(make_loader(Noisy(), 1, seed=0), max_batches)) <= max_batches
+    assert len(LimitedLoader([1, 2, 3], max_batches)) == length

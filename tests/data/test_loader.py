@@ -463,3 +463,24 @@ def test_a_loader_that_is_divided_or_only_evaluated_is_not_reported(caplog):
             share_loaders(loader, 0, 2)
             share_loaders(loader, 0, 1, training=True)
     assert not caplog.records
+
+
+class Ragged(torch.utils.data.Dataset):
+    """Samples of different lengths, with a function that makes batches of them."""
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return list(range(index + 1))
+
+    def collate_fn(self, samples):
+        return [len(sample) for sample in samples]
+
+
+def test_a_loader_uses_the_collate_fn_of_its_dataset_unless_it_is_given_one():
+    data = Ragged()
+    assert list(make_loader(data, batch_size=2)) == [[1, 2], [3, 4]]
+    subset = torch.utils.data.Subset(data, [3, 0])
+    assert list(make_loader(subset, batch_size=2)) == [[4, 1]]
+    assert list(make_loader(data, batch_size=4, collate_fn=len)) == [4]

@@ -46,12 +46,17 @@ def test_good_options_have_no_problems():
         ("shuffle_method", "feistle", "feistel"),
         ("sampler", [1, 2], None),
         ("persistent_workers", True, None),
+        ("prefetch_factor", 4, None),
+        ("multiprocessing_context", "fork", None),
+        ("timeout", 2.5, None),
         ("collate_fn", 3, None),
         ("collate_fn", "len", None),
-        ("collate_fn", "math.pi", None),
-        ("collate_fn", "json.dmps", "dumps"),
+        ("collate_fn", "torch.pi", None),
+        ("collate_fn", "torch.utils.data.default_colate", "default_collate"),
         ("collate_fn", "no_such.module", None),
         ("collate_fn", "os.getcwd", None),
+        ("sample_weights", "balance", "balanced"),
+        ("sample_weights", "no_such.module", None),
     ],
 )
 def test_a_wrong_option_is_reported_with_its_name(parameter, value, nearest):
@@ -65,6 +70,17 @@ def test_a_wrong_option_is_reported_with_its_name(parameter, value, nearest):
     assert f"'{parameter}'" in problem.message
     with raises_problem(component="loader", parameter=parameter):
         make_loader(Digits(), **{parameter: value})
+
+
+@pytest.mark.parametrize(("parameter", "value"), [("timeout", -1.0), ("prefetch_factor", 0)])
+def test_an_option_for_workers_has_a_minimum(parameter, value):
+    (problem,) = check_loader({"num_workers": 2, parameter: value})
+    assert (problem.parameter, problem.value) == (parameter, value)
+
+
+def test_the_type_of_a_function_that_is_none_is_named():
+    (problem,) = check_loader({"collate_fn": 3})
+    assert problem.message.endswith("not a int")
 
 
 def test_a_shuffle_method_needs_a_random_order():

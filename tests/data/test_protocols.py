@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, IterableDataset
 from hookline import BaseHook, Runner, drive
 from hookline.data import make_loader
 from hookline.data.protocols import (
+    count_batches,
     has_state,
     is_epoch_aware,
     is_positioned,
@@ -97,6 +98,14 @@ def test_the_length_of_a_loader_may_be_unknown() -> None:
     assert length_of([1, 2]) == 2
     assert length_of(iter([1])) is None
     assert length_of(DataLoader(Endless())) is None
+
+
+def test_the_batches_of_several_loaders_are_counted_up_to_a_limit_of_each() -> None:
+    loaders = {"a": [1, 2, 3], "b": [1]}
+    assert count_batches(loaders) == 4
+    assert count_batches(loaders, limit=2) == 3
+    assert count_batches([1, 2]) == 2
+    assert count_batches({"a": [1], "endless": DataLoader(Endless())}) is None
 
 
 def test_the_epoch_is_passed_to_all_parts_of_a_loader() -> None:

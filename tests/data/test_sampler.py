@@ -46,6 +46,16 @@ def test_each_sample_comes_exactly_once_over_all_ranks(length, batch_size, world
 
 
 @given(lengths, batch_sizes, world_sizes, st.booleans(), st.integers(0, 200))
+def test_the_positions_of_a_batch_are_its_samples_in_the_order_of_the_data(
+    length, batch_size, world_size, drop_last, start
+):
+    start = min(start, length)
+    for sampler in ranks(world_size, length=length, batch_size=batch_size, drop_last=drop_last):
+        positions = [list(own) for own in sampler.positions(start)]
+        assert positions == [batch.tolist() for batch in sampler.batches(0, start)]
+
+
+@given(lengths, batch_sizes, world_sizes, st.booleans(), st.integers(0, 200))
 def test_every_rank_gets_the_announced_number_of_batches_and_none_is_empty(
     length, batch_size, world_size, drop_last, start
 ):

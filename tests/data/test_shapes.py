@@ -32,6 +32,7 @@ def test_boxes_are_as_tight_as_the_masks():
             assert inside[-1].any()
             assert inside[:, 0].any()
             assert inside[:, -1].any()
+            assert bool(inside.all()) == (SHAPES[label] == "square")
             seen[top:bottom, left:right] = 1
         assert (mask[seen == 0] == 0).all()
 
@@ -93,3 +94,13 @@ def test_a_box_found_twice_or_in_the_wrong_place_costs_precision():
 def test_wrong_parameters_are_rejected(parameter, value, nearest):
     with raises_problem(component="shapes", parameter=parameter, value=value, nearest=nearest):
         ShapesSegmentation(**{parameter: value})
+
+
+def test_shapes_may_be_side_by_side_in_any_order():
+    pairs = []
+    for boxes, labels in zip(ShapesDetection().boxes, ShapesDetection().labels, strict=True):
+        (one, *_), (two, *_) = boxes[:1].tolist(), boxes[1:2].tolist()
+        same_rows = one[1] < two[3] and two[1] < one[3]
+        if labels[0] >= 0 and labels[1] >= 0 and same_rows:
+            pairs.append(one[0] < two[0])
+    assert set(pairs) == {True, False}

@@ -105,6 +105,17 @@ def test_weights_come_from_a_function_also_by_its_path():
 
 
 @pytest.mark.parametrize(
+    "targets",
+    [torch.rand(20), torch.zeros(20, 2, dtype=torch.long)],
+    ids=["measurements", "several classes"],
+)
+def test_only_one_class_per_sample_can_be_balanced(targets):
+    with pytest.raises(ConfigError) as caught:
+        find_weights(TensorDataset(torch.arange(20), targets), "balanced")
+    assert caught.value.parameter == "sample_weights"
+
+
+@pytest.mark.parametrize(
     "weights",
     ["balanced", [1.0], [-1.0, 2.0, 1.0], [0.0] * 3, [float("nan")] * 3, ["a", "b", "c"]],
     ids=str,

@@ -4,6 +4,7 @@ import pytest
 import torch
 import torchmetrics.classification
 
+from hookline.errors import ConfigError
 from hookline.metrics import METRICS, build_metric, build_metrics, check_metric, known_metrics
 from hookline.metrics.means import Accuracy
 from tests.problems import fields, raises_problem
@@ -163,3 +164,26 @@ def test_a_problem_has_the_path_of_its_metric():
         build_metrics({"error": "maee"})
     with raises_problem(path=("metrics", 0, "top_k"), component="Accuracy", value=0):
         build_metrics([{"type": "accuracy", "top_k": 0}])
+
+
+def test_a_class_that_is_no_metric_is_refused_with_the_missing_methods():
+    class Unfinished:
+        def update(self, preds, targets):
+            pass
+
+    with pytest.raises(ConfigError) as caught:
+        build_metrics(["accuracy", Unfinished])
+    assert caught.value.problems[0].path == ("metrics", 1)
+    assert "has no compute, reset" in str(caught.value)
+    with pytest.raises(ConfigError, match="CrossEntropyLoss"):
+        build_metrics([torch.nn.CrossEntropyLoss])
+    assert list(build_metrics([torch.nn.CrossEntropyLoss()])) == ["CrossEntropyLoss"]
+
+
+def test_one_metric_is_no_mapping_of_metrics_by_name():
+    config = {"type": "accuracy", "name": "acc"}
+    with pytest.raises(ConfigError) as caught:
+        build_metrics(config)
+    assert caught.value.value == config
+    assert list(build_metrics([config])) == ["acc"]
+    assert list(build_metrics({"type": half_right})) == ["type"]

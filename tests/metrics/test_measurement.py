@@ -50,24 +50,31 @@ def keep(error: Exception, name: str) -> Exception:
 def test_metrics_dataset_and_loss_are_measured_over_all_batches() -> None:
     measurement = Measurement({"largest": Largest()}, Kept(), keep)
     for value in (1.0, 3.0):
-        measurement.update(outputs(value))
+        measurement.update(outputs(value), None)
     results = measurement.compute("val_loss", World())
     assert results == {"largest": 3.0, "batches": 2, "val_loss": 2.0}
 
 
 def test_a_metric_begins_empty_and_a_dataset_is_optional() -> None:
     measurement = Measurement({"largest": Largest()}, None, keep)
-    measurement.update(outputs(1.0))
+    measurement.update(outputs(1.0), None)
     assert measurement.compute("val_loss", World()) == {"largest": 1.0, "val_loss": 1.0}
+
+
+def test_other_numbers_of_a_step_come_after_metrics_and_loss_and_replace_none() -> None:
+    measurement = Measurement({"largest": Largest()}, None, keep)
+    measurement.update({"entropy": 0.5, "largest": 7.0, **outputs(1.0)}, None)
+    results = measurement.compute("val_loss", World())
+    assert list(results.items()) == [("largest", 1.0), ("val_loss", 1.0), ("entropy", 0.5)]
 
 
 def test_an_error_of_a_metric_is_kept_or_explained() -> None:
     with pytest.raises(ValueError, match="no targets"):
-        Measurement({"largest": Largest()}, None, keep).update(outputs(1.0, None))
+        Measurement({"largest": Largest()}, None, keep).update(outputs(1.0, None), None)
     explained = KeyError("largest")
     with pytest.raises(KeyError) as caught:
         Measurement({"largest": Largest()}, None, lambda error, name: KeyError(name)).update(
-            outputs(1.0, None)
+            outputs(1.0, None), None
         )
     assert caught.value.args == explained.args
     assert isinstance(caught.value.__cause__, ValueError)
