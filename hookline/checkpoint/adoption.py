@@ -16,6 +16,7 @@ from hookline.checkpoint.files import hash_stream
 from hookline.checkpoint.formats import WEIGHTS, deserialize, is_finite
 from hookline.checkpoint.manifest import Entry
 from hookline.checkpoint.names import is_temporary
+from hookline.checkpoint.trainable import TAG, is_partial
 
 log = logging.getLogger(__name__)
 
@@ -82,7 +83,7 @@ def _describe(path: Path) -> Entry | None:
         finite=is_finite([checkpoint.get(key) for key in WEIGHTS]),
         time=_numbers(meta).get("time", 0.0),
         versions={"hookline": meta["versions"]["hookline"]},
-        tags=("adopted",),
+        tags=("adopted", TAG) if is_partial(checkpoint) else ("adopted",),
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypedDict
 
@@ -15,6 +16,7 @@ from hookline.files import replace_file
 
 LIST = "best.json"
 FORMAT = "hookline best checkpoints 1"
+RANKED = re.compile(r"best_.+_iter_\d+\.pth")
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,19 @@ class BestFiles(TypedDict):
 def name_best(metric: str, value: float, iteration: int) -> str:
     """Return the name of one of the best checkpoints: `best_accuracy_0.9812_iter_350.pth`."""
     return f"{safe_name(f'best_{metric}_{value:.4g}_iter_{iteration}')}.pth"
+
+
+def find_best_names(names: Iterable[str]) -> list[str]:
+    """Return the names of the best checkpoint of each metric, without the others in `best.json`."""
+    return [name for name in names if name.startswith("best_") and not RANKED.fullmatch(name)]
+
+
+def names_of(best: Mapping[str, BestFiles]) -> list[str]:
+    """Return the names of the best checkpoints of all metrics."""
+    names = []
+    for files in best.values():
+        names += [each["file"] for each in files["checkpoints"]]
+    return names
 
 
 def admit(best: BestFiles, new: BestFile, limit: int) -> BestFiles | None:
@@ -66,6 +81,22 @@ def drop_worst(best: BestFiles, limit: int) -> tuple[BestFiles, list[str]]:
         files.remove(worst)
         dropped.append(worst["file"])
     return BestFiles(rule=best["rule"], checkpoints=files), dropped
+
+
+def drop_worst_of_each(
+    best: Mapping[str, BestFiles], limit: int
+) -> tuple[dict[str, BestFiles], list[str]]:
+    """Return the best checkpoints of each metric up to a limit, and the names of the others.
+
+    The names of two metrics, such as `a/b` and `a_b`, may give the same file.
+    """
+    kept = {}
+    dropped = []
+    for metric, files in best.items():
+        kept[metric], worst = drop_worst(files, limit)
+        dropped += worst
+    needed = names_of(kept)
+    return kept, [name for name in dropped if name not in needed]
 
 
 def write_list(directory: Path, best: Mapping[str, BestFiles]) -> None:

@@ -18,7 +18,7 @@ from hookline.checkpoint.errors import CheckpointError, UnsafeCheckpoint
 from hookline.checkpoint.files import HashingWriter
 from hookline.checkpoint.pickles import load_plain
 from hookline.checkpoint.structure import check_depth
-from hookline.errors import NO_VALUE, ConfigError, KeyPath, Problem, Suggestion
+from hookline.errors import NO_VALUE, ConfigError, KeyPath, Problem, Suggestion, dotted
 
 log = logging.getLogger(__name__)
 
@@ -96,14 +96,16 @@ def deserialize(stream: BinaryIO, name: str) -> dict[str, Any]:
         found = type(checkpoint).__name__
         raise CheckpointError(f"holds a {found}, not a checkpoint", file=name)
     check_depth(checkpoint, name)
-    _check_expanded_tensors(checkpoint, name)
+    _check_tensors(checkpoint, name)
     return checkpoint
 
 
-def _check_expanded_tensors(checkpoint: Mapping[str, Any], name: str) -> None:
-    """Raise CheckpointError if tensors repeat a few stored numbers until memory is exhausted."""
+def _check_tensors(checkpoint: Mapping[str, Any], name: str) -> None:
+    """Raise CheckpointError for tensors without data, or if they repeat a few numbers endlessly."""
     expanded = 0
-    for _, tensor in iterate_tensors(checkpoint):
+    for path, tensor in iterate_tensors(checkpoint):
+        if tensor.is_meta:
+            raise CheckpointError(f"the tensor {dotted(path)} has no data", file=name)
         is_strided = tensor.layout is torch.strided
         if is_strided and tensor.nbytes > tensor.untyped_storage().nbytes():
             expanded += tensor.nbytes

@@ -19,6 +19,7 @@ from hookline.errors import suggest
 
 log = logging.getLogger(__name__)
 
+FILE_SUFFIXES = (".pth", ".pt", ".ckpt", ".safetensors")  # that an error suggests
 MakeEmpty = Callable[[list[int], torch.dtype], Tensor]
 
 
@@ -77,7 +78,8 @@ def _make_whole(shape: list[int], dtype: torch.dtype) -> Tensor:
 
 
 def _missing_file_error(path: Path) -> CheckpointError:
-    others = [other.name for other in path.parent.glob("*") if other.is_file()]
+    files = (other for other in path.parent.glob("*") if other.is_file())
+    others = [other.name for other in files if other.suffix in FILE_SUFFIXES]
     return CheckpointError(
         "there is no such file", file=str(path), suggestion=suggest(path.name, others)
     )

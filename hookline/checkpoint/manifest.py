@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 import json
 import logging
+import math
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -21,12 +22,13 @@ from typing import Any
 
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem, read_regular, replace_file
-from hookline.checkpoint.names import JOURNAL, MANIFEST, check_name, is_shard_directory
+from hookline.checkpoint.names import LEDGERS, check_name, is_shard_directory
 from hookline.errors import Problem, Suggestion, suggest
 
 log = logging.getLogger(__name__)
 
 FORMAT = 1
+MAX_INTEGER = 2**63 - 1  # of any size or counter
 REPAIR = Suggestion(
     advice="load a checkpoint file by its path, or move this file away to start afresh"
 )
@@ -126,14 +128,14 @@ def find(name: str, entries: Collection[Entry]) -> Entry:
 
 
 def read_ledger(directory: Path) -> Ledger:
-    """Read the newer intact one of manifest and journal; an empty one if neither exists.
+    """Read the newest intact one of manifests and journals; an empty one if none exists.
 
     Raises:
         CheckpointError: If there is at least one, and none is intact.
     """
     ledgers = []
     damage = []
-    for name in (MANIFEST, JOURNAL):
+    for name in LEDGERS:
         try:
             ledgers.append(decode(read_regular(directory / name)))
         except FileNotFoundError:
@@ -189,7 +191,7 @@ def intact_body(data: bytes) -> dict[str, Any]:
 def _decode_body(body: Mapping[str, Any]) -> Ledger:
     pending = body["pending"]
     return Ledger(
-        number=int(body["number"]),
+        number=check_number(body),
         entries=tuple(decode_entry(item) for item in body["entries"]),
         pending=None if pending is None else decode_entry(pending),
         token=str(body.get("token", "")),
@@ -209,16 +211,42 @@ def decode_entry(item: dict[str, Any]) -> Entry:
     names = tuple(check_name(name) for name in item["names"])
     parts = []
     for part in item.get("parts", ()):
-        parts.append(Part(_check_part_name(part["name"]), part["size"], part["sha256"]))
+        parts.append(decode_part(part, _check_part_name))
     return Entry(**{**item, "names": names, "tags": tuple(item["tags"]), "parts": tuple(parts)})
 
 
+def decode_part(item: Mapping[str, Any], check: Callable[[str], str]) -> Part:
+    """Return a further file from a manifest; `check` returns its name or raises ValueError."""
+    if not _is_size(item["size"]) or not isinstance(item["sha256"], str):
+        raise ValueError("the size or the hash of a file has a wrong form")
+    return Part(check(item["name"]), item["size"], item["sha256"])
+
+
+def check_number(body: Mapping[str, Any]) -> int:
+    """Return the number of a manifest; raise ValueError if it has a wrong form."""
+    if not _is_size(body["number"]):
+        raise ValueError("the number has a wrong form")
+    return int(body["number"])
+
+
 def _is_int(value: Any) -> bool:
-    return type(value) is int
+    return type(value) is int and abs(value) <= MAX_INTEGER
+
+
+def _is_size(value: Any) -> bool:
+    return _is_int(value) and value >= 0
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
+    return type(value) is float or _is_int(value)
+
+
+def _is_time(value: Any) -> bool:
+    return _is_number(value) and math.isfinite(value)
+
+
+def _is_names(value: Any) -> bool:
+    return _is_str_list(value) and 0 < len(value) == len(set(value))
 
 
 def _is_str_list(value: Any) -> bool:
@@ -230,14 +258,14 @@ def _is_metrics(value: Any) -> bool:
 
 
 ENTRY_FORMS: dict[str, Callable[[Any], bool]] = {
-    "names": lambda value: _is_str_list(value) and bool(value),
-    "size": _is_int,
+    "names": _is_names,
+    "size": _is_size,
     "sha256": lambda value: isinstance(value, str),
     "step": _is_int,
     "epoch": _is_int,
     "metrics": _is_metrics,
     "finite": lambda value: isinstance(value, bool),
-    "time": _is_number,
+    "time": _is_time,
     "versions": lambda value: isinstance(value, dict),
     "tags": _is_str_list,
     "parts": lambda value: isinstance(value, list),
@@ -246,7 +274,7 @@ ENTRY_FORMS: dict[str, Callable[[Any], bool]] = {
 
 def _check_part_name(name: str) -> str:
     directory, _, file = name.partition("/")
-    return f"{check_name(directory)}/{check_name(file)}"
+    return f"{_check_shard_directory(directory)}/{check_name(file)}"
 
 
 def _check_shard_directory(name: str) -> str:

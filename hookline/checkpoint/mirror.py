@@ -40,7 +40,7 @@ class Limits:
     Args:
         first_delay_s: The time before the first retry; each further one waits twice as long.
         max_delay_s: The longest time between two attempts.
-        restore_s: How long a start without local checkpoints tries to read the mirror.
+        restore_s: How long a start tries to read a mirror that fails, since its last progress.
         final_s: How long the end of a run waits for a storage that accepts nothing.
         final_attempts: How many uploads may fail at the end of a run.
     """
@@ -92,11 +92,16 @@ class Mirror:
         self._thread: threading.Thread | None = None
         self._upload: MirrorUpload | None = None
         self._changed = threading.Event()  # There is something to upload, or the run ends.
+        self._ending = threading.Event()  # The run waits for the upload.
+        self._settled = threading.Event()  # Everything before `settle` was uploaded.
         self._closing = threading.Event()
         self._given_up = threading.Event()
+        self._status_lock = threading.Lock()
+        self._has_leftovers = False
         self._moved_at = clock()  # when the storage last accepted something
         self._failures = 0
         self._error = ""
+        self._failing_since: float | None = None  # the restore
 
     def restore(self, store: CheckpointStore) -> bool:
         """Copy the mirror to the local directory, if it has a newer checkpoint.
@@ -105,14 +110,15 @@ class Mirror:
             CheckpointError: If it cannot be read and there is no local checkpoint: starting over
                 would abandon the run in the mirror.
         """
-        began = self._clock()
         while True:
             try:
-                return restore(self._remote, store, self._work_dir)
+                return restore(self._remote, store, self._work_dir, self._note_restored)
             except RemoteError as error:
                 self._count(error)
-                if self._clock() - began < self._limits.restore_s:
-                    self._wait(self._closing, self._delay())
+                if self._failing_since is None:
+                    self._failing_since = self._clock()
+                if self._clock() - self._failing_since < self._limits.restore_s:
+                    self._wait(self._ending, self._delay())
                 elif store.find_latest().entry is not None:
                     log.warning("%s: continuing from the local checkpoint", self.url)
                     return False
@@ -123,6 +129,11 @@ class Mirror:
                         file=self.url,
                         suggestion=Suggestion(advice=advice),
                     ) from error
+
+    @property
+    def movement(self) -> int:
+        """A number that grows while the mirror is read; ranks that wait for that are no hang."""
+        return self._remote.received + self._failures
 
     def start(self, store: CheckpointStore, resumed_from: str | None) -> None:
         """Start the thread.
@@ -141,8 +152,24 @@ class Mirror:
         """Upload the current state beside the training."""
         self._changed.set()
 
+    def settle(self) -> None:
+        """Upload the state at the end of a run, so that a report can list the files only kept here.
+
+        Waits as long as the storage accepts data.
+        """
+        if self._thread is None:
+            return
+        self._note_progress()
+        self._ending.set()
+        self._changed.set()
+        while self._thread.is_alive() and not self._is_given_up():
+            if self._settled.wait(JOIN_S):
+                return
+        self._given_up.set()
+        self._write_status()
+
     def close(self, wait: bool = True) -> None:
-        """Upload the final state, and log the checkpoints that are only local.
+        """Upload the files since `settle`, and log the checkpoints that are only local.
 
         Args:
             wait: Whether to wait for the upload, as long as the storage accepts data.
@@ -151,15 +178,19 @@ class Mirror:
             return
         self._note_progress()
         self._closing.set()
+        self._ending.set()
         self._changed.set()
-        while wait and self._thread.is_alive() and not self._is_stalled():
+        while wait and self._thread.is_alive() and not self._is_given_up():
             self._thread.join(JOIN_S)
         self._given_up.set()
         self._thread = None
         only_local = self._only_local()
         if only_local or self._error:
             names = ", ".join(only_local) or "the last logs"
-            log.warning("%s: only local: %s (%s)", self.url, names, self._error or "interrupted")
+            reason = "the storage does not answer" if wait else "interrupted"
+            if self._error:
+                reason = f"{self._failures} failures, the last one: {self._error}"
+            log.warning("%s: only local: %s (%s)", self.url, names, reason)
 
     def _run(self) -> None:
         """Upload until the run ends; the last pass comes after the end was announced."""
@@ -167,16 +198,19 @@ class Mirror:
         while True:
             self._changed.wait()
             self._changed.clear()
+            is_final = self._ending.is_set()
             is_last = self._closing.is_set()
             outcome = self._pass()
             if outcome is Outcome.TAKEN or (outcome is Outcome.DONE and is_last):
                 return
             if outcome is Outcome.DONE:
+                if is_final:
+                    self._settled.set()
                 continue
-            final_failures += is_last
+            final_failures += is_final
             if final_failures >= self._limits.final_attempts:
                 return
-            self._wait(self._given_up if is_last else self._closing, self._delay())
+            self._wait(self._given_up if is_final else self._ending, self._delay())
             if self._given_up.is_set():
                 return
             self._changed.set()
@@ -196,14 +230,31 @@ class Mirror:
         else:
             self._succeed()
             outcome = Outcome.DONE
+            self._remove_leftovers()
         self._write_status()
         return outcome
+
+    def _remove_leftovers(self) -> None:
+        """Delete surplus files; the storage may forbid that."""
+        assert self._upload is not None
+        for remove in (self._upload.remove_surplus, self._upload.abort_uploads):
+            try:
+                remove()
+            except RemoteError as error:
+                if not self._has_leftovers:
+                    text = mask_text(str(error))
+                    log.warning("the mirror is up to date, but has surplus files: %s", text)
+                self._has_leftovers = True
+
+    def _note_restored(self) -> None:
+        self._failing_since = None
 
     def _note_progress(self, _: int = 0) -> None:
         self._moved_at = self._clock()
 
-    def _is_stalled(self) -> bool:
-        return self._clock() - self._moved_at >= self._limits.final_s
+    def _is_given_up(self) -> bool:
+        """Return whether the storage has accepted nothing for too long since the run's end."""
+        return self._given_up.is_set() or self._clock() - self._moved_at >= self._limits.final_s
 
     def _delay(self) -> float:
         """Return the time until the next attempt."""
@@ -241,6 +292,7 @@ class Mirror:
             "only_local": self._only_local(),
         }
         try:
-            replace_file(self._work_dir / STATUS, json.dumps(status, indent=2) + "\n")
+            with self._status_lock:
+                replace_file(self._work_dir / STATUS, json.dumps(status, indent=2) + "\n")
         except OSError as error:
             log.debug("%s: not written: %s", STATUS, error)

@@ -11,11 +11,11 @@ from typing import BinaryIO
 from hookline.checkpoint.files import CHUNK_BYTES, open_regular
 from hookline.checkpoint.manifest import Part
 from hookline.checkpoint.mirror_manifest import check_path
-from hookline.checkpoint.names import JOURNAL, LEDGER_TEMPORARIES, MANIFEST, is_shard_directory
+from hookline.checkpoint.names import LEDGER_TEMPORARIES, LEDGERS, is_shard_directory
 from hookline.errors import ConfigError
 
 STATUS = "mirror.json"  # the state of the mirror, for people and the report
-NOT_MIRRORED = (MANIFEST, JOURNAL, STATUS, *LEDGER_TEMPORARIES)
+NOT_MIRRORED = (*LEDGERS, *LEDGER_TEMPORARIES, STATUS)
 
 
 def find_files(directory: Path, listed: Collection[Path]) -> Iterator[str]:

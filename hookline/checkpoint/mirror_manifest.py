@@ -16,7 +16,16 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from hookline.checkpoint.errors import CheckpointError
-from hookline.checkpoint.manifest import Entry, Part, checksum, decode_entry, intact_body, without
+from hookline.checkpoint.manifest import (
+    Entry,
+    Part,
+    check_number,
+    checksum,
+    decode_entry,
+    decode_part,
+    intact_body,
+    without,
+)
 from hookline.checkpoint.names import check_name
 from hookline.remote import RemoteDirectory, shown
 
@@ -25,6 +34,7 @@ MANIFESTS = "manifests"
 FILES = "files"
 MAX_DEPTH = 20  # directories above a file
 MAX_LISTINGS = 5
+MAX_READS = 3  # of one manifest
 
 
 @dataclass(frozen=True)
@@ -68,15 +78,14 @@ class MirrorManifest:
 
     def keys(self) -> set[str]:
         """Return the keys of all contents."""
-        contents: list[Entry | Part] = [*self.files, *self.entries]
+        return {content_key(content) for content in self.contents()}
+
+    def contents(self) -> list[Entry | Part]:
+        """Return all checkpoints with their shards, and all other files."""
+        entries = list(self.entries)
         if self.resumed_from is not None:
-            contents.append(self.resumed_from)
-        keys = set()
-        for content in contents:
-            keys.add(content_key(content))
-            if isinstance(content, Entry):
-                keys.update(content_key(part) for part in content.parts)
-        return keys
+            entries.append(self.resumed_from)
+        return [*self.files, *entries, *(part for entry in entries for part in entry.parts)]
 
 
 def content_key(content: Entry | Part) -> str:
@@ -100,7 +109,7 @@ def list_numbers(remote: RemoteDirectory) -> list[int]:
     """Return the numbers of all manifests, in ascending order."""
     numbers = []
     for key in remote.list(MANIFESTS):
-        match = re.fullmatch(rf"{MANIFESTS}/(\d{{9}})\.json", key)
+        match = re.fullmatch(rf"{MANIFESTS}/(\d{{9,18}})\.json", key)
         if match is not None:
             numbers.append(int(match[1]))
     return sorted(numbers)
@@ -117,18 +126,43 @@ def read_manifest(remote: RemoteDirectory) -> MirrorManifest | None:
     for _ in range(MAX_LISTINGS):
         numbers = list_numbers(remote)
         for number in reversed(numbers):
-            data = remote.read(manifest_key(number))
-            if data is None:
-                continue  # A newer one has replaced it since they were listed.
             try:
-                return decode(data)
+                manifest = _read_numbered(remote, number)
             except ValueError as error:
                 damage = f"manifest {number}: {error}"
+                continue
+            if manifest is not None:
+                return manifest
+            # A newer one has replaced it since they were listed.
         if not numbers:
             return None
         if damage:
             break
     raise CheckpointError(damage or "the manifest changes too fast", file=shown(remote.url))
+
+
+def _read_numbered(remote: RemoteDirectory, number: int) -> MirrorManifest | None:
+    """Return a manifest; None if the file was deleted.
+
+    A damaged one is read again: the storage may have sent a part of an intact file.
+    """
+    damage = ValueError()
+    for _ in range(MAX_READS):
+        data = remote.read(manifest_key(number))
+        if data is None:
+            return None
+        try:
+            return _decode_numbered(data, number)
+        except ValueError as error:
+            damage = error
+    raise damage
+
+
+def _decode_numbered(data: bytes, number: int) -> MirrorManifest:
+    manifest = decode(data)
+    if manifest.number != number:  # Its successor would not be the newest one.
+        raise ValueError(f"its content has the number {manifest.number}")
+    return manifest
 
 
 def encode(manifest: MirrorManifest) -> bytes:
@@ -149,22 +183,17 @@ def decode(data: bytes) -> MirrorManifest:
 
 def _decode_body(body: Mapping[str, Any]) -> MirrorManifest:
     """Return a manifest from a file, which may not be honest: all names are checked."""
-    resumed_from = body["resumed_from"]
-    files = []
-    for item in body["files"]:
-        files.append(Part(check_path(item["name"]), int(item["size"]), _check_sha256(item)))
-    entries = [decode_entry(item) for item in body["entries"]]
-    pinned = None if resumed_from is None else decode_entry(resumed_from)
-    for entry in (*entries, *(() if pinned is None else (pinned,))):
-        for content in (entry, *entry.parts):
-            _check_sha256({"sha256": content.sha256})
-    return MirrorManifest(
-        number=int(body["number"]),
+    manifest = MirrorManifest(
+        number=check_number(body),
         owner=str(body["owner"]),
-        entries=tuple(entries),
-        files=tuple(files),
-        resumed_from=pinned,
+        entries=tuple(decode_entry(item) for item in body["entries"]),
+        files=tuple(decode_part(item, check_path) for item in body["files"]),
+        resumed_from=None if body["resumed_from"] is None else decode_entry(body["resumed_from"]),
     )
+    for content in manifest.contents():
+        if re.fullmatch(r"[0-9a-f]{64}", content.sha256) is None:
+            raise ValueError("'sha256' has a wrong form")
+    return manifest
 
 
 def check_path(name: str) -> str:
@@ -172,15 +201,11 @@ def check_path(name: str) -> str:
 
     Raises:
         ConfigError: If it can, or if it has a name that the store uses itself.
+        ValueError: If it is hidden, as no mirrored file is, or has too many directories.
     """
     parts = name.split("/")
     if len(parts) > MAX_DEPTH:
         raise ValueError("too many directories in the name of a file")
+    if any(part.startswith(".") for part in parts):
+        raise ValueError("the name of a file is hidden")
     return "/".join(check_name(part) for part in parts)
-
-
-def _check_sha256(item: Mapping[str, Any]) -> str:
-    sha256 = item["sha256"]
-    if not isinstance(sha256, str) or re.fullmatch(r"[0-9a-f]{64}", sha256) is None:
-        raise ValueError("'sha256' has a wrong form")
-    return sha256

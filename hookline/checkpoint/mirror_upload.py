@@ -40,8 +40,8 @@ class MirrorTaken(CheckpointError):
 class MirrorUpload:
     """The way of a work directory to its mirror. Used by one thread.
 
-    A pass uploads contents that the mirror does not have, then commits a manifest, then deletes
-    contents that it does not list. If a pass fails, the manifest before it is still complete.
+    A pass uploads contents that the mirror does not have, then commits a manifest. If it fails, the
+    manifest before it is still complete. Deleting comes after a pass, and may be forbidden.
 
     Args:
         remote: The mirror.
@@ -65,6 +65,8 @@ class MirrorUpload:
         self._owner = secrets.token_hex(8)
         self._manifest: MirrorManifest | None = None
         self._uploaded: set[str] = set()  # keys of contents that the mirror has
+        self._surplus: set[str] = set()  # keys of contents to delete; some may be deleted already
+        self._aborted_uploads = False
 
     def run(self) -> None:
         """Bring the mirror to the state of the local directory.
@@ -86,7 +88,31 @@ class MirrorUpload:
         )
         if after != before:
             self._manifest = self._commit(after)
-        self._remove_surplus(after)
+
+    def remove_surplus(self) -> None:
+        """Delete the contents and the older manifests that the last pass has replaced.
+
+        Raises:
+            RemoteError: If the storage fails or does not allow it; a later call continues.
+        """
+        assert self._manifest is not None
+        self._surplus |= self._uploaded
+        self._surplus -= self._manifest.keys()
+        self._uploaded -= self._surplus
+        self._remote.remove(sorted(self._surplus))
+        self._surplus.clear()
+        older = list_numbers(self._remote)[:-1]
+        self._remote.remove(manifest_key(number) for number in older)
+
+    def abort_uploads(self) -> None:
+        """Discard the parts of uploads that were killed, once.
+
+        Raises:
+            RemoteError: If the storage fails or does not allow it; a later call tries again.
+        """
+        if not self._aborted_uploads:
+            self._remote.abort_uploads(FILES)
+            self._aborted_uploads = True
 
     def only_local(self) -> list[str]:
         """Return the names of checkpoints that the mirror does not have."""
@@ -96,7 +122,7 @@ class MirrorUpload:
         return [entry.name for entry in self._store.settled_entries() if entry.sha256 not in known]
 
     def _claim(self) -> MirrorManifest:
-        """Become the only process that may write manifests, and remove leftovers of killed ones."""
+        """Become the only process that may write manifests."""
         found = read_manifest(self._remote) or MirrorManifest()
         local = self._store.settled_entries()
         entries = found.entries
@@ -106,9 +132,10 @@ class MirrorUpload:
             claimed = self._commit(dataclasses.replace(found, owner=self._owner, entries=entries))
         except MirrorTaken as error:  # It wrote a manifest after this process read the newest one.
             raise RemoteError(error.problems) from error
-        self._remote.abort_uploads(FILES)
-        self._uploaded = set(filter(is_content_key, self._remote.list(FILES)))
-        self._remove_surplus(claimed)
+        present = set(filter(is_content_key, self._remote.list(FILES)))
+        # A killed upload may have left a part of any other content.
+        self._uploaded = present & found.keys()
+        self._surplus = present - self._uploaded
         return claimed
 
     def _upload_checkpoints(self) -> list[Entry]:
@@ -197,7 +224,7 @@ class MirrorUpload:
         raise RemoteError("the storage damages manifests", file=shown(self._remote.url))
 
     def _check_newest(self, manifest: MirrorManifest) -> None:
-        newest = list_numbers(self._remote)[-1]
+        newest = max(list_numbers(self._remote), default=0)
         if newest > manifest.number:
             data = self._remote.read(manifest_key(newest))
             self._check_owner(data or b"")
@@ -215,14 +242,6 @@ class MirrorUpload:
     def _taken(self) -> MirrorTaken:
         message = "another process writes to this mirror, and this one stops mirroring"
         return MirrorTaken(message, file=shown(self._remote.url))
-
-    def _remove_surplus(self, manifest: MirrorManifest) -> None:
-        """Delete the contents and the older manifests that the newest manifest has replaced."""
-        surplus = self._uploaded - manifest.keys()
-        self._remote.remove(sorted(surplus))
-        self._uploaded -= surplus
-        older = list_numbers(self._remote)[:-1]
-        self._remote.remove(manifest_key(number) for number in older)
 
 
 def _mark_earlier(entry: Entry) -> Entry:

@@ -11,8 +11,10 @@ from hookline.secrets import mask_text
 
 MANIFEST = "checkpoints.json"
 JOURNAL = "checkpoints.journal.json"
+HIDDEN = "."  # the prefix of both in a directory where other programs read every visible .json file
+LEDGERS = (MANIFEST, JOURNAL, HIDDEN + MANIFEST, HIDDEN + JOURNAL)
+LEDGER_TEMPORARIES = tuple(f"{name}.tmp" for name in LEDGERS)
 LOCK = ".hookline.lock"
-LEDGER_TEMPORARIES = (f"{MANIFEST}.tmp", f"{JOURNAL}.tmp")
 MAX_NAME_BYTES = 255  # the limit of every common file system
 
 
@@ -30,7 +32,7 @@ def check_name(name: str) -> str:
         raise _name_error("must consist of printable characters", name)
     if len(name.encode()) > MAX_NAME_BYTES:
         raise _name_error(f"must not be longer than {MAX_NAME_BYTES} bytes", name)
-    if name in (MANIFEST, JOURNAL, LOCK, *LEDGER_TEMPORARIES) or is_temporary(name):
+    if name in (*LEDGERS, *LEDGER_TEMPORARIES, LOCK) or is_temporary(name):
         raise _name_error("must not be a name that the store uses itself", name)
     return name
 

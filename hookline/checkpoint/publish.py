@@ -19,7 +19,9 @@ from hookline.checkpoint.files import (
     write_temporary,
 )
 from hookline.checkpoint.formats import check_plain, serialize
-from hookline.checkpoint.names import temporary_name
+from hookline.checkpoint.loading import with_shards
+from hookline.checkpoint.names import is_reserved_name, temporary_name
+from hookline.checkpoint.store import CheckpointStore
 from hookline.errors import ConfigError, Suggestion, suggest
 
 FORMATS = ("safetensors", "pth")
@@ -64,6 +66,15 @@ def publish(
     except OSError as error:
         raise save_error(fs, stem, error) from error
     return path
+
+
+def publish_recommended(store: CheckpointStore, keys: Sequence[str]) -> None:
+    """Write parts of the last and the best checkpoints of a store to files beside them."""
+    for entry in store.entries():
+        for name in entry.names:
+            if is_reserved_name(name):
+                checkpoint = with_shards(store.load(name), store.directory)
+                publish(checkpoint, store.directory / name.removesuffix(".pth"), "pth", keys)
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any], path: str | os.PathLike[str]) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from torch import Tensor
 
 from hookline.checkpoint.manifest import Entry, find
 from hookline.checkpoint.mirror import Mirror
 from hookline.checkpoint.names import safe_name
 from hookline.checkpoint.saver import CleanUp, Saver
 from hookline.checkpoint.store import CheckpointStore
+from hookline.checkpoint.trainable import TAG, FrozenBase
 from hookline.dist import World
+from hookline.remote import RemoteDirectory
 
 
 class CheckpointQueue:
@@ -29,6 +33,10 @@ class CheckpointQueue:
         surplus: Files to remove once the next one is written.
         afterwards: Functions to call after that, in the thread that writes.
         initially_frozen: The names of the parameters that the user has frozen.
+        frozen_base: The frozen weights of the model, for checkpoints of its trained part.
+        reduce: Leaves the frozen weights out of a checkpoint, if only trained ones are saved.
+        postponed: Returns the tensors that may be copied after the seam, because only the
+            optimizer's step changes them. It must be preceded by `wait_for_copy`.
         mirror: The copy of the directory in object storage, if there is one.
     """
 
@@ -40,6 +48,9 @@ class CheckpointQueue:
         self.surplus: list[str] = []
         self.afterwards: list[Callable[[], object]] = []
         self.initially_frozen: list[str] = []
+        self.frozen_base = FrozenBase()
+        self.reduce: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
+        self.postponed: Callable[[], Iterable[Tensor]] = tuple
         self.mirror: Mirror | None = None
         self._newest: Entry | None = None
         self._world = world
@@ -63,6 +74,8 @@ class CheckpointQueue:
         self.store = CheckpointStore(directory)
         self._saver = Saver(self.store, background, report_failure)
         self.excluded = frozenset(excluded)
+        self.reduce = None
+        self.postponed = tuple
         self.names = []
         self.surplus = []
         self.afterwards = []
@@ -82,11 +95,28 @@ class CheckpointQueue:
             self._saver = None
             self.store.unlock()
 
+    def open_mirror(self, url: str, work_dir: Path, restore: bool) -> None:
+        """Open the copy of a work directory in object storage, on rank 0.
+
+        Args:
+            url: The place of the copy.
+            work_dir: The work directory.
+            restore: Whether to bring the copied checkpoints to the store first.
+        """
+        self.mirror = Mirror(RemoteDirectory(url), work_dir)
+        if restore:
+            self.mirror.restore(self.store)
+
     def start_mirror(self) -> None:
         """Start to copy the directory to its mirror, beside the training."""
         if self.mirror is not None:
             resumed_from = None if self._newest is None else self._newest.sha256
             self.mirror.start(self.store, resumed_from)
+
+    def settle_mirror(self) -> None:
+        """Copy the state at the end of a run to the mirror, and wait for that."""
+        if self.mirror is not None:
+            self.mirror.settle()
 
     def finish_mirror(self, error: BaseException | None) -> None:
         """Copy the final state to the mirror, after all hooks have written their files.
@@ -102,6 +132,11 @@ class CheckpointQueue:
         """Return when everything is on disk; raise the error of a failed save."""
         if self._saver is not None:
             self._saver.wait()
+
+    def wait_for_copy(self) -> None:
+        """Return when the tensors of the last save are copied and may change."""
+        if self._saver is not None:
+            self._saver.wait_for_copy()
 
     def queue(self, name: str) -> None:
         """Add a name for the next checkpoint: `last` or `best_accuracy`."""
@@ -130,7 +165,10 @@ class CheckpointQueue:
             world = self._world
             self._saver.save_shards(content, names, world, shard_group, clean_up, **about)
         elif self._world.is_main:
-            self._saver.save(content, names, clean_up, **about)
+            if self.reduce is not None:
+                content = self.reduce(content)
+                about["tags"] = [TAG]
+            self._saver.save(content, names, clean_up, self.postponed(), **about)
 
     def find_newest(self) -> Entry | None:
         """Return the newest intact checkpoint; rank 0 chooses for all. None if there is none."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
+
+from torch import Tensor
 
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.formats import is_finite
@@ -51,17 +53,26 @@ class Saver:
         checkpoint: Mapping[str, Any],
         names: Sequence[str],
         clean_up: CleanUp = NOTHING,
+        postponed: Iterable[Tensor] = (),
         **about: Any,
     ) -> None:
         """Store a checkpoint under its names, then clean up.
 
         In the background, this waits for the previous save and returns when the copy is made.
+
+        Args:
+            checkpoint: The state.
+            names: The names of the checkpoint.
+            clean_up: The work after the write.
+            postponed: Tensors that the thread copies. They must not change until `wait_for_copy`
+                returns.
+            about: Fields of the entry in the manifest.
         """
         if not self._background:
             self._write(checkpoint, names, clean_up, about)
             return
         self._writer.wait()
-        copy = self._snapshot.take(checkpoint)
+        copy = self._snapshot.take(checkpoint, postponed)
         self._writer.submit(lambda: self._in_background(copy, names, clean_up, about))
 
     def save_shards(
@@ -102,6 +113,10 @@ class Saver:
         """Return when everything is on disk; raise the error of a failed save."""
         self._writer.wait()
 
+    def wait_for_copy(self) -> None:
+        """Return when the thread has copied the tensors of the last save."""
+        self._snapshot.rest.wait()
+
     def _claim_directory(self, step: int, world: World) -> str:
         """Return the directory for shards that rank 0 makes; raise on all ranks if it cannot."""
         name = ""
@@ -127,6 +142,7 @@ class Saver:
         about: dict[str, Any],
     ) -> None:
         try:
+            self._snapshot.rest.run()
             self._write(copy, names, clean_up, about)
         except BaseException:
             self._report_failure(self._writer.wait)

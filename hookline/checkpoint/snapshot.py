@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.formats import check_plain, iterate_tensors
 from hookline.errors import KeyPath
 
@@ -19,24 +21,85 @@ class Snapshot:
     """Copies checkpoints into buffers that it keeps: new memory costs ten times the copy itself.
 
     The next `take` overwrites the result of the previous one, which must be on disk by then.
+
+    Attributes:
+        rest: The copies that the last `take` has postponed. The result is complete after their
+            `run`.
     """
 
     def __init__(self) -> None:
+        self.rest = PostponedCopies()
         self._buffers: dict[KeyPath, Tensor] = {}
 
-    def take(self, checkpoint: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a copy; raise ConfigError if the checkpoint holds values that cannot be stored."""
+    def take(
+        self, checkpoint: Mapping[str, Any], postponed: Iterable[Tensor] = ()
+    ) -> dict[str, Any]:
+        """Return a copy.
+
+        Args:
+            checkpoint: Tensors and plain values.
+            postponed: Tensors of it that `rest` copies. Those of accelerators are copied at once.
+
+        Raises:
+            ConfigError: If the checkpoint holds values that cannot be stored.
+        """
         plain = check_plain(checkpoint)
         plan = _CopyPlan(plain, self._buffers)
         copy: dict[str, Any] = plan.rebuild(plain, ())
         self._buffers = plan.buffers
-        _run(plan.copies)
+        later = [tensor for tensor in postponed if tensor.is_cpu]
+        keys = {_storage_key(tensor) for tensor in later} - {None}
+        rest = [each for each in plan.copies if _storage_key(each.source) in keys]
+        self.rest = PostponedCopies(rest, later)
+        _run([each for each in plan.copies if _storage_key(each.source) not in keys])
         return copy
 
 
 class _Copy(NamedTuple):
     source: Tensor
     buffer: Tensor
+
+
+class PostponedCopies:
+    """Copies that a thread makes while training continues, until the optimizer steps.
+
+    Args:
+        copies: The copies to make.
+        sources: The tensors that must not change meanwhile.
+    """
+
+    def __init__(self, copies: Sequence[_Copy] = (), sources: Sequence[Tensor] = ()) -> None:
+        self._copies = copies
+        self._sources = sources
+        self._versions = self._read_versions()
+        self._made = threading.Event()
+        if not self._copies:
+            self._made.set()
+
+    def run(self) -> None:
+        """Make the copies.
+
+        Raises:
+            CheckpointError: If a tensor was changed meanwhile. Changes through `data` or NumPy are
+                not noticed.
+        """
+        try:
+            _run(self._copies)
+            unchanged = self._read_versions() == self._versions
+        finally:
+            self._made.set()
+        if not unchanged:
+            raise CheckpointError(
+                "not saved: weights or optimizer state changed before the optimizer's step; set "
+                "overlap_copy=False"
+            )
+
+    def wait(self) -> None:
+        """Return when the copies are made. Only then may the tensors change."""
+        self._made.wait()
+
+    def _read_versions(self) -> list[int]:
+        return [source._version for source in self._sources]  # noqa: SLF001
 
 
 class _CopyPlan:

@@ -60,6 +60,7 @@ from hookline.checkpoint.manifest import (
     write_ledger,
 )
 from hookline.checkpoint.names import (
+    HIDDEN,
     JOURNAL,
     LEDGER_TEMPORARIES,
     MANIFEST,
@@ -91,10 +92,22 @@ class CheckpointStore:
 
     Reading needs no preparation. Call `prepare` before `save`, `remove` and `claim_shards`. The
     store overwrites and deletes only files and directories that its manifest lists.
+
+    Args:
+        directory: The directory.
+        fs: The operations on files.
+        hidden: Hide the manifest from programs that read every `.json` file of the directory.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], fs: FileSystem | None = None) -> None:
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        fs: FileSystem | None = None,
+        hidden: bool = False,
+    ) -> None:
         self.directory = Path(directory)
+        self._manifest = HIDDEN + MANIFEST if hidden else MANIFEST
+        self._journal = HIDDEN + JOURNAL if hidden else JOURNAL
         self._fs = fs or FileSystem()
         self._lock = DirectoryLock(self.directory)
         self._prepared = False
@@ -408,7 +421,7 @@ class CheckpointStore:
         """
         ledger = read_settled_ledger(self.directory)
         journal = dataclasses.replace(ledger, number=ledger.number + 1, pending=entry)
-        write_ledger(self._fs, self.directory, JOURNAL, journal)
+        write_ledger(self._fs, self.directory, self._journal, journal)
         self._set_aside_foreign(entry.names, ledger)
         for name in entry.names:
             self._fs.rename(temporaries[0], self.directory / name)
@@ -435,7 +448,7 @@ class CheckpointStore:
         try:
             self._write_manifest(ledger.with_entries(tuple(entries)))
         except OSError as error:
-            raise save_error(self._fs, self.directory / MANIFEST, error) from error
+            raise save_error(self._fs, self.directory / self._manifest, error) from error
 
     def _delete(self, names: list[str], ledger: Ledger) -> None:
         """Delete checkpoint files, then their entries.
@@ -446,7 +459,7 @@ class CheckpointStore:
         assert self._prepared, "call prepare() first"
         journal = dataclasses.replace(ledger, number=ledger.number + 1, removing=tuple(names))
         try:
-            write_ledger(self._fs, self.directory, JOURNAL, journal)
+            write_ledger(self._fs, self.directory, self._journal, journal)
             for name in names:
                 if os.path.lexists(self.directory / name):
                     self._fs.unlink(self.directory / name)
@@ -458,7 +471,7 @@ class CheckpointStore:
             raise CheckpointError(message, file=str(self.directory)) from error
 
     def _write_manifest(self, ledger: Ledger) -> None:
-        write_ledger(self._fs, self.directory, MANIFEST, ledger)
+        write_ledger(self._fs, self.directory, self._manifest, ledger)
 
     def _leftovers(self, token: str) -> list[Path]:
         """Return the temporary files of the store that a killed process left."""

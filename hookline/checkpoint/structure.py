@@ -113,6 +113,13 @@ def _is_tensors(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(each, Tensor) for each in value)
 
 
+def _is_base(value: Any) -> bool:
+    if not _is_mapping(value):
+        return False
+    counts = all(is_count(value.get(key)) for key in ("tensors", "bytes"))
+    return counts and isinstance(value.get("sha256"), str) and _is_tensors([value.get("digests")])
+
+
 def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
@@ -136,6 +143,7 @@ _FORMS: dict[KeyPath, Callable[[Any], bool]] = {
     ("meta", "frozen"): _is_frozen,
     ("state_dict",): _is_mapping,
     ("ema_state_dict",): _is_mapping,
+    ("base",): _is_base,
     ("hooks",): _is_mapping,
     ("objects",): _is_mapping,
     ("optimizer",): _is_mapping,

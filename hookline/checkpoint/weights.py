@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from hookline.checkpoint.errors import CheckpointError
+from hookline.checkpoint.trainable import FrozenBase, is_partial
 from hookline.errors import HooklineError
 
 MAX_LISTED = 6
@@ -18,10 +20,21 @@ def load_weights(
     checkpoint: Mapping[str, Any],
     strict: bool = True,
     logger: logging.Logger | None = None,
+    base: FrozenBase | None = None,
 ) -> None:
     """Load the weights of a checkpoint, or of a plain state dict.
 
+    A checkpoint of the trained part leaves the base of the model unchanged.
+
+    Args:
+        model: The model.
+        checkpoint: The checkpoint or state dict.
+        strict: Whether all weights must fit.
+        logger: Logs the weights that are skipped.
+        base: The frozen base of a run's model, which learns which weights are trained.
+
     Raises:
+        CheckpointError: If that base differs from the one of the checkpoint and `strict` is set.
         HooklineError: If a weight does not fit and `strict` is set. Otherwise such weights are
             skipped and logged.
     """
@@ -29,6 +42,8 @@ def load_weights(
     if not isinstance(weights, Mapping):
         raise HooklineError(f"the checkpoint's weights are a {type(weights).__name__}, not a dict")
     own = model.state_dict()
+    if is_partial(checkpoint):
+        own = {key: value for key, value in own.items() if key in weights}
     missing, unexpected = _compare(own, weights)
     if missing or unexpected:
         parts = [_listed("missing", missing), _listed("not in the model", unexpected)]
@@ -42,7 +57,31 @@ def load_weights(
             for key, value in weights.items()
             if key in own and _shape(value) == _shape(own[key])
         }
+    if is_partial(checkpoint):
+        _check_base(base or FrozenBase(), model, checkpoint, strict, logger)
+        strict = False
     model.load_state_dict(weights, strict=strict)
+
+
+def lacks_base(checkpoint: Mapping[str, Any] | None) -> bool:
+    """Return whether a resume needs weights beside those of the checkpoint, if there is one."""
+    return checkpoint is None or is_partial(checkpoint)
+
+
+def _check_base(
+    base: FrozenBase,
+    model: torch.nn.Module,
+    checkpoint: Mapping[str, Any],
+    strict: bool,
+    logger: logging.Logger | None,
+) -> None:
+    try:
+        base.check(model, checkpoint)
+    except CheckpointError as error:
+        if strict:
+            raise
+        if logger is not None:
+            logger.warning("loaded all the same: %s", error)
 
 
 def _compare(own: Mapping[str, Any], given: Mapping[str, Any]) -> tuple[list[str], list[str]]:

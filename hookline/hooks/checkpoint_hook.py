@@ -5,30 +5,35 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hookline.checkpoint import INEXACT, check_name, is_reserved_name, publish, with_shards
+from torch import Tensor
+
+from hookline.checkpoint import INEXACT, check_name
 from hookline.checkpoint.best_files import (
     BestFile,
     BestFiles,
     admit,
-    drop_worst,
+    drop_worst_of_each,
     name_best,
+    names_of,
     write_list,
 )
-from hookline.checkpoint.mirror import Mirror
 from hookline.checkpoint.names import is_number_template
+from hookline.checkpoint.publish import publish_recommended
 from hookline.checkpoint.retention import retain
 from hookline.duration import parse_duration
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Interrupted, Priority, state
 from hookline.engine.run_state import capture
-from hookline.errors import parameter_error, require_at_least
+from hookline.errors import ConfigError, Suggestion, parameter_error, require_at_least
 from hookline.metrics.best import DEFAULT_METRIC, TrackedMetric, TrackedResult
 from hookline.metrics.direction import DEFAULT_RULE, given_rule
 from hookline.optim.averaging import average_buffers
-from hookline.remote import RemoteDirectory, is_url
+from hookline.optim.stepped import call_before_steps, stepped_tensors
+from hookline.remote import find_url_problem, is_url
 from hookline.secrets import MASK, mask_text
 
 EPOCH_TEMPLATE = "epoch_{}.pth"
@@ -74,9 +79,15 @@ class CheckpointHook(BaseHook):
             does not resume from it.
         save_param_scheduler: Another name of `save_scheduler`.
         async_save: Write in a background thread. Otherwise training waits for the disk.
+        overlap_copy: Copy the trained weights and the state of the optimizer during the next
+            forward and backward pass, and not before it. Then only the optimizer's step may change
+            them. Tensors on accelerators are copied before.
         mirror: URL of a copy of the work directory in object storage, such as
             `s3://bucket/run`. A thread uploads checkpoints, logs and pictures beside the training.
-            With `resume: auto`, a run without local checkpoints continues from there.
+            With `resume: auto`, a run without local checkpoints continues from there. None means
+            the work directory if that is a URL, and otherwise no copy.
+        trainable_only: Save only the trained part of the model, such as an adapter, and a hash of
+            the frozen base. A resume needs the same base, and `load_from` provides it if it is set.
 
     Attributes:
         kept: Names of the numbered files that `max_keep_ckpts` counts, oldest first.
@@ -111,7 +122,9 @@ class CheckpointHook(BaseHook):
     save_on_exception: bool = False
     save_param_scheduler: bool | None = None
     async_save: bool = True
+    overlap_copy: bool = False
     mirror: str | None = None
+    trainable_only: bool = False
     kept: list[str] = state([])
     best_files: dict[str, BestFiles] = state({})
 
@@ -120,20 +133,15 @@ class CheckpointHook(BaseHook):
 
     def __post_init__(self) -> None:
         self._check_numbers()
-        if self.mirror is not None and not is_url(self.mirror):
-            raise parameter_error(self, "mirror", "must be a URL, such as s3://bucket/run")
-        if not self.by_epoch and self.filename_tmpl == EPOCH_TEMPLATE:
-            self.filename_tmpl = ITERATION_TEMPLATE
-        self.filename_tmpl = mask_text(self.filename_tmpl).replace(MASK, "_")
-        if not is_number_template(self.filename_tmpl):
-            raise parameter_error(self, "filename_tmpl", "needs a {} or {:03d} for the number")
-        check_name(self.filename_tmpl.format(1))
+        self._check_places()
+        self.filename_tmpl = self._find_template()
         if self.save_param_scheduler is not None:
             self.save_scheduler = self.save_param_scheduler
         self._seconds = None if self.every is None else parse_duration(self.every)
         self._saved_at = 0.0
         self._number: int | None = None  # epoch or iteration in the name of the requested file
-        self._surplus: list[str] = []  # files to remove after a state was loaded
+        self._discarded: list[str] = []  # files to remove after a state was loaded
+        self._before_steps = ExitStack()  # of the optimizer
         if not self.by_epoch:
             self.disable_sites("after_train_epoch")
         elif self.every is None:
@@ -141,25 +149,17 @@ class CheckpointHook(BaseHook):
         if not self.save_on_exception:
             self.disable_sites("on_exception")
 
-    def _check_numbers(self) -> None:
-        if self.interval < 1 and self.interval != -1:
-            raise parameter_error(self, "interval", "must be at least 1, or -1 for never")
-        require_at_least(self, 1, "keep_best")
-        if self.keep_every_n_epochs is not None:
-            require_at_least(self, 1, "keep_every_n_epochs")
-            if not self.by_epoch:
-                raise parameter_error(self, "keep_every_n_epochs", "needs by_epoch=True")
-
     def before_run(self, runner: BaseRunner) -> None:
-        parts = {"optimizer": self.save_optimizer, "scheduler": self.save_scheduler}
-        excluded = [key for key, is_wanted in parts.items() if not is_wanted]
-        runner.checkpointer.open(self.out_dir or runner.work_dir, self.async_save, excluded)
-        self._saved_at = time.monotonic()
-        directory = Path(self.out_dir or runner.work_dir)
-        if runner.get_service("checkpoints_dir") != directory:
-            runner.register_service("checkpoints_dir", directory)
+        self._open_store(runner)
         self._open_mirror(runner)
         self._track_best(runner)
+        if runner.parallel.mesh is not None:
+            for parameter in ("trainable_only", "overlap_copy"):
+                if getattr(self, parameter):
+                    raise parameter_error(self, parameter, "does not work with sharded models")
+        if self.trainable_only:
+            base = runner.checkpointer.frozen_base
+            runner.checkpointer.reduce = functools.partial(base.reduce, runner.model)
         if self.save_on_exception and runner.is_main and runner.parallel.mesh is not None:
             runner.logger.warning(
                 "%s: save_on_exception is ignored for sharded models: saving one needs every rank",
@@ -176,11 +176,17 @@ class CheckpointHook(BaseHook):
             return
         if runner.loop.resuming:
             # The earlier process may have been killed before it removed them.
-            runner.checkpointer.store.remove(*self._take_surplus())
+            runner.checkpointer.store.remove(*self._take_discarded())
         elif runner.iter == 0:
-            self._warn_about_checkpoints(runner)
+            _warn_about_earlier_run(runner)
             runner.checkpointer.store.begin_new_run()
         runner.checkpointer.start_mirror()
+        if self.trainable_only:
+            runner.checkpointer.frozen_base.start_hashing(runner.model)
+        if self.overlap_copy:
+            runner.checkpointer.postponed = functools.partial(_tensors_to_postpone, runner)
+            wait = functools.partial(self.wait_for_copy, runner)
+            self._before_steps = call_before_steps(runner.optimizer, wait)
 
     def after_train_epoch(self, runner: BaseRunner) -> None:
         is_due = self.every_n_epochs(runner, self.interval, self.save_begin)
@@ -200,8 +206,9 @@ class CheckpointHook(BaseHook):
             for result in runner.best.results(self.name):
                 if result.is_best:
                     runner.request_save(f"best_{result.metric}")
-                if self.keep_best > 1:
-                    self._rank(runner, result)
+                # A resumed run may have kept more of them, and its list continues.
+                if self.keep_best > 1 or result.metric in self.best_files:
+                    self._request_ranked(runner, result)
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         if self.sync_buffer:
@@ -211,30 +218,11 @@ class CheckpointHook(BaseHook):
             self._add_number(runner, self._number if self.by_epoch else runner.iter)
             self._number = None
         # The checkpoint still lists the surplus, so that a run resumed from it can remove the rest.
-        runner.checkpointer.surplus += self._drop_surplus() + self._take_surplus()
+        runner.checkpointer.surplus += self._drop_surplus() + self._take_discarded()
         if self.best_files:
             directory = runner.checkpointer.store.directory
             write = functools.partial(write_list, directory, self.best_files)
             runner.checkpointer.afterwards.append(write)
-
-    def _open_mirror(self, runner: BaseRunner) -> None:
-        """Open the mirror; if the run resumes, copy it to the local directory first."""
-        if self.mirror is None or not runner.is_main or runner.mode != "train":
-            return
-        mirror = Mirror(RemoteDirectory(self.mirror), runner.work_dir)
-        if runner.checkpointer.resume == "auto":
-            mirror.restore(runner.checkpointer.store)
-        runner.checkpointer.mirror = mirror
-
-    def _add_number(self, runner: BaseRunner, number: int) -> None:
-        """Write the checkpoint of this seam under its number, too."""
-        name = self.filename_tmpl.format(number)
-        if not self._is_permanent(number):
-            self.kept.append(name)
-        runner.checkpointer.names.insert(0, name)
-        assert runner.checkpoint is not None
-        # The state was captured before this file was added to `kept`.
-        runner.checkpoint["hooks"][self.name] = self.state_dict()
 
     def after_save_checkpoint(self, runner: BaseRunner) -> None:
         self._saved_at = time.monotonic()
@@ -242,30 +230,95 @@ class CheckpointHook(BaseHook):
     def after_train(self, runner: BaseRunner) -> None:
         runner.checkpointer.wait()
         if self.published_keys and runner.is_main:
-            self._publish(runner)
+            keys = self.published_keys
+            if isinstance(keys, str):
+                keys = [keys]
+            publish_recommended(runner.checkpointer.store, keys)
 
     def on_exception(self, runner: BaseRunner) -> None:
         runner.checkpointer.wait()
         if runner.is_main and runner.iter and runner.parallel.mesh is None:
-            # For inspection only: the error may have interrupted an iteration.
-            checkpoint = capture(runner, all_ranks=False)
-            checkpoint["meta"]["inexact"] = True
-            runner.checkpointer.store.save(
-                checkpoint,
-                "exception.pth",
-                step=runner.iter,
-                epoch=runner.epoch,
-                tags=[INEXACT],
-            )
+            _save_for_inspection(runner)
+
+    def wait_for_copy(self, runner: BaseRunner) -> None:
+        """Return when the last save has copied everything that the optimizer's step changes."""
+        runner.checkpointer.wait_for_copy()
 
     def cleanup(self, runner: BaseRunner) -> None:
+        self._before_steps.close()
         runner.checkpointer.close(wait=not isinstance(runner.exception, Interrupted))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the lists of kept files."""
-        discarded = self._best_names()  # by a rollback
+        rolled_back = names_of(self.best_files)
         super().load_state_dict(state)
-        self._surplus = [*discarded, *self._drop_surplus()]
+        self._discarded = [*rolled_back, *self._drop_surplus()]
+
+    def _check_numbers(self) -> None:
+        if self.interval < 1 and self.interval != -1:
+            raise parameter_error(self, "interval", "must be at least 1, or -1 for never")
+        require_at_least(self, 1, "keep_best")
+        if self.keep_every_n_epochs is not None:
+            require_at_least(self, 1, "keep_every_n_epochs")
+            if not self.by_epoch:
+                raise parameter_error(self, "keep_every_n_epochs", "needs by_epoch=True")
+        if self.overlap_copy and not self.async_save:
+            raise parameter_error(self, "overlap_copy", "needs async_save=True")
+
+    def _check_places(self) -> None:
+        if is_url(self.out_dir):
+            advice = Suggestion(advice="set `mirror` or the work directory to the URL")
+            raise parameter_error(self, "out_dir", "must be a local directory", suggestion=advice)
+        if self.mirror is None:
+            return
+        if not is_url(self.mirror):
+            raise parameter_error(self, "mirror", "must be a URL, such as s3://bucket/run")
+        problem = find_url_problem(self.mirror, "mirror")
+        if problem is not None:
+            raise ConfigError(replace(problem, component=type(self).__name__))
+
+    def _find_template(self) -> str:
+        """Return the template of the names of numbered files, with secrets masked."""
+        template = self.filename_tmpl
+        if not self.by_epoch and template == EPOCH_TEMPLATE:
+            template = ITERATION_TEMPLATE
+        template = mask_text(template).replace(MASK, "_")
+        if not is_number_template(template):
+            raise parameter_error(self, "filename_tmpl", "needs a {} or {:03d} for the number")
+        check_name(template.format(1))
+        return template
+
+    def _open_store(self, runner: BaseRunner) -> None:
+        directory = Path(self.out_dir or runner.work_dir)
+        parts = {"optimizer": self.save_optimizer, "scheduler": self.save_scheduler}
+        excluded = [key for key, is_wanted in parts.items() if not is_wanted]
+        runner.checkpointer.open(directory, self.async_save, excluded)
+        self._saved_at = time.monotonic()
+        if runner.get_service("checkpoints_dir") != directory:
+            runner.register_service("checkpoints_dir", directory)
+
+    def _open_mirror(self, runner: BaseRunner) -> None:
+        url = self.mirror or runner.work_url
+        if url is not None and runner.is_main and runner.mode == "train":
+            is_resuming = runner.checkpointer.resume == "auto"
+            runner.checkpointer.open_mirror(url, runner.work_dir, restore=is_resuming)
+
+    def _track_best(self, runner: BaseRunner) -> None:
+        """Ask the tracker for the best result of each metric in `save_best`."""
+        runner.best.vote_on_saving("checkpoint", bool(self.save_best))
+        if self.save_best is True and self.best_metric != DEFAULT_METRIC:
+            runner.best.default_metric = runner.best.default_metric or self.best_metric
+        parameter = "best_metric" if isinstance(self.save_best, bool) else "save_best"
+        rule = given_rule(self.rule)
+        keys = self.greater_keys or (), self.less_keys or ()
+        for metric in self._metrics():
+            runner.best.track(TrackedMetric(self.name, parameter, metric, rule, *keys))
+
+    def _metrics(self) -> list[str]:
+        """Return the metrics whose best checkpoints are kept."""
+        if isinstance(self.save_best, bool):
+            return [self.best_metric] if self.save_best else []
+        return [self.save_best] if isinstance(self.save_best, str) else list(self.save_best)
 
     def _request(self, runner: BaseRunner, number: int | None, is_last: bool) -> None:
         """Request a numbered file, unless `number` is None, and `last.pth`."""
@@ -275,76 +328,71 @@ class CheckpointHook(BaseHook):
         if self.save_last and (number is not None or is_last):
             runner.request_save(collective=True)
 
-    def _is_permanent(self, epoch: int) -> bool:
-        return self.keep_every_n_epochs is not None and epoch % self.keep_every_n_epochs == 0
-
-    def _rank(self, runner: BaseRunner, result: TrackedResult) -> None:
-        """Request a file for a result that is among the best."""
+    def _request_ranked(self, runner: BaseRunner, result: TrackedResult) -> None:
+        """Request a file with its score in the name, if a result is among the best ones."""
         value = float(result.value)
         file = name_best(result.metric, value, runner.iter)
         new = BestFile(file=file, value=value, epoch=runner.epoch + 1, iter=runner.iter)
-        empty = BestFiles(rule=result.direction, checkpoints=[])
-        best = self.best_files.get(result.metric, empty)
+        known = self.best_files.get(result.metric)
+        checkpoints = [] if known is None else known["checkpoints"]
+        best = BestFiles(rule=result.direction, checkpoints=checkpoints)
         admitted = admit(best, new, self.keep_best)
         if admitted is not None:
             self.best_files = {**self.best_files, result.metric: admitted}
             runner.request_save(file)
 
-    def _best_names(self) -> list[str]:
-        return [each["file"] for best in self.best_files.values() for each in best["checkpoints"]]
-
-    def _take_surplus(self) -> list[str]:
-        """Return the files to remove after a state was loaded, once."""
-        surplus, self._surplus = self._surplus, []
-        return [name for name in surplus if name not in (*self.kept, *self._best_names())]
+    def _add_number(self, runner: BaseRunner, number: int) -> None:
+        """Write the checkpoint of this seam under its number, too."""
+        name = self.filename_tmpl.format(number)
+        is_permanent = self.keep_every_n_epochs and number % self.keep_every_n_epochs == 0
+        if not is_permanent:
+            self.kept.append(name)
+        runner.checkpointer.names.insert(0, name)
+        assert runner.checkpoint is not None
+        # The state was captured before this file was added to `kept`.
+        runner.checkpoint["hooks"][self.name] = self.state_dict()
 
     def _drop_surplus(self) -> list[str]:
-        """Remove the names beyond `max_keep_ckpts` and `keep_best` and return them."""
+        """Forget the files beyond `max_keep_ckpts` and `keep_best`, and return their names."""
         self.kept, surplus = retain(self.kept, self.max_keep_ckpts)
-        kept = {}
-        for metric, best in self.best_files.items():
-            kept[metric], dropped = drop_worst(best, self.keep_best)
-            surplus += dropped
-        self.best_files = kept
-        return surplus
+        self.best_files, worst = drop_worst_of_each(self.best_files, self.keep_best)
+        return surplus + worst
 
-    def _track_best(self, runner: BaseRunner) -> None:
-        """Ask the tracker for the best result of each metric in `save_best`."""
-        runner.best.vote_on_saving("checkpoint", bool(self.save_best))
-        parameter = "best_metric" if isinstance(self.save_best, bool) else "save_best"
-        keys = self.greater_keys or (), self.less_keys or ()
-        rule = given_rule(self.rule)
-        if self.save_best is True and self.best_metric != DEFAULT_METRIC:
-            runner.best.default_metric = runner.best.default_metric or self.best_metric
-        for metric in self._metrics():
-            runner.best.track(TrackedMetric(self.name, parameter, metric, rule, *keys))
+    def _take_discarded(self) -> list[str]:
+        """Return the files to remove after a state was loaded, once."""
+        if not self._discarded:
+            return []
+        discarded, self._discarded = self._discarded, []
+        kept = {*self.kept, *names_of(self.best_files)}
+        return [name for name in discarded if name not in kept]
 
-    def _metrics(self) -> list[str]:
-        if isinstance(self.save_best, bool):
-            return [self.best_metric] if self.save_best else []
-        return [self.save_best] if isinstance(self.save_best, str) else list(self.save_best)
 
-    def _publish(self, runner: BaseRunner) -> None:
-        """Write the last and the best checkpoints with `published_keys` only."""
-        keys = self.published_keys
-        wanted = [keys] if isinstance(keys, str) else list(keys or ())
-        store = runner.checkpointer.store
-        for entry in store.entries():
-            for name in entry.names:
-                if is_reserved_name(name):
-                    content = with_shards(store.load(name), store.directory)
-                    publish(content, store.directory / name.removesuffix(".pth"), "pth", wanted)
+def _tensors_to_postpone(runner: BaseRunner) -> list[Tensor]:
+    """Return the tensors that may be copied during the next iteration, if there is one."""
+    return [] if runner.loop.is_finished() else stepped_tensors(runner.optimizer)
 
-    def _warn_about_checkpoints(self, runner: BaseRunner) -> None:
-        """Warn if a new run overwrites checkpoints of an earlier one."""
-        store = runner.checkpointer.store
-        entries = store.entries()
-        if entries and runner.checkpointer.resume == "auto":
-            runner.logger.warning("no intact checkpoint in %s: starting over", store.directory)
-        elif entries:
-            runner.logger.warning(
-                "%s has checkpoints of an earlier run (the newest is %s, iteration %d), and this "
-                'run overwrites them: pass --resume (resume="auto") to continue that run, or '
-                "another work_dir to keep both",
-                store.directory, entries[-1].name, entries[-1].step,
-            )  # fmt: skip
+
+def _save_for_inspection(runner: BaseRunner) -> None:
+    """Write `exception.pth`. An error may interrupt an iteration, so no run resumes from it."""
+    checkpoint = capture(runner, all_ranks=False)
+    checkpoint["meta"]["inexact"] = True
+    if runner.checkpointer.reduce is not None:
+        checkpoint = runner.checkpointer.reduce(checkpoint)
+    runner.checkpointer.store.save(
+        checkpoint, "exception.pth", step=runner.iter, epoch=runner.epoch, tags=[INEXACT]
+    )
+
+
+def _warn_about_earlier_run(runner: BaseRunner) -> None:
+    """Warn if a new run overwrites checkpoints of an earlier one."""
+    store = runner.checkpointer.store
+    entries = store.entries()
+    if entries and runner.checkpointer.resume == "auto":
+        runner.logger.warning("no intact checkpoint in %s: starting over", store.directory)
+    elif entries:
+        runner.logger.warning(
+            "%s has checkpoints of an earlier run (the newest is %s, iteration %d), and this "
+            'run overwrites them: pass --resume (resume="auto") to continue that run, or '
+            "another work_dir to keep both",
+            store.directory, entries[-1].name, entries[-1].step,
+        )  # fmt: skip

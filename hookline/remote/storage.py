@@ -8,16 +8,28 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 from hookline.errors import ConfigError, HooklineError, Suggestion
-from hookline.remote.urls import shown
+from hookline.remote.urls import has_password, shown
 from hookline.secrets import mask_text
 
 CHUNK_BYTES = 1 << 20
 PART_BYTES = 16 << 20  # of an upload in several parts
 MAX_PARTS = 5000  # S3 allows 10,000.
 MAX_DELETED_AT_ONCE = 500
+MAX_READ_BYTES = 100 << 20  # of a file that is read as a whole
 
 # The packages for schemes, where an extra installs them.
-EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "az": "azure", "abfs": "azure"}
+EXTRAS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "az": "azure",
+    "abfs": "azure",
+    "hf": "finetune",
+}
+USE_SETTINGS = Suggestion(
+    advice="use environment variables or the settings of the storage's package"
+)
 
 Progress = Callable[[int], object]
 
@@ -39,17 +51,31 @@ class RemoteDirectory:
         url: Where the directory is. Credentials come from the environment or from the settings of
             the storage's package.
         options: Settings for the file system of fsspec.
+
+    Attributes:
+        received: The number of bytes that were downloaded.
     """
 
     def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:
         self.url = url.rstrip("/")
         self._options = dict(options or {})
+        self.received = 0
         self._opened: tuple[Any, str] | None = None
 
     def check_available(self) -> None:
-        """Raise ConfigError if no installed package can open the URL."""
+        """Raise ConfigError if no installed package can open the URL, or if it is not allowed.
+
+        It must not have a password, which packages repeat in their errors. In a chain such as
+        `reference://run::https://host/list.json`, a file at the second URL is a program for
+        templates, and may name any file of this machine.
+        """
         import fsspec
 
+        if has_password(self.url):
+            raise ConfigError("must be a URL without credentials", suggestion=USE_SETTINGS)
+        if "::" in self.url:
+            suggestion = Suggestion(advice="name one storage, without '::'")
+            raise ConfigError("must not be a chain of URLs", suggestion=suggestion)
         scheme = self.url.partition("://")[0]
         try:
             fsspec.get_filesystem_class(scheme)
@@ -65,6 +91,9 @@ class RemoteDirectory:
         """Return the content of a small file; None if there is no such file."""
         with self._requests("read", key) as (fs, path):
             try:
+                size = fs.info(path)["size"]
+                if size > MAX_READ_BYTES:
+                    raise OSError(errno.EFBIG, f"the file is too large ({size:,} bytes)")
                 return bytes(fs.cat_file(path))
             except FileNotFoundError:
                 return None
@@ -81,14 +110,14 @@ class RemoteDirectory:
                 fs.pipe_file(path, data, mode="create")
             except FileExistsError:
                 return False
-            except OSError as error:
-                if error.errno != errno.ENOSYS:
+            except (NotImplementedError, OSError) as error:
+                if isinstance(error, OSError) and error.errno != errno.ENOSYS:
                     raise
                 fs.pipe_file(path, data)  # The storage has no conditional writes.
         return True
 
     def upload(self, key: str, source: BinaryIO, size: int, progress: Progress) -> None:
-        """Write the next `size` bytes of a file; a killed upload leaves no such file.
+        """Write the next `size` bytes of a file. In object storage, a killed upload leaves no file.
 
         Raises:
             RemoteError: If the storage fails, or if it has another number of bytes afterwards.
@@ -106,16 +135,28 @@ class RemoteDirectory:
             if found != size:
                 raise OSError(errno.EIO, f"the storage has {found:,} bytes instead of {size:,}")
 
-    def download(self, key: str, write: Callable[[bytes], object]) -> None:
+    def download(
+        self, key: str, write: Callable[[bytes], object], expected: int | None = None
+    ) -> None:
         """Pass the content of a file to a function, piece by piece.
+
+        Args:
+            key: The file.
+            write: The function.
+            expected: The size of the file. Reading a larger one ends soon after that many bytes.
 
         Raises:
             RemoteFileMissing: If there is no such file.
         """
         settings = {"block_size": PART_BYTES, "cache_type": "readahead"}
         with self._requests("download", key) as (fs, path), fs.open(path, "rb", **settings) as file:
+            size = 0
             while data := file.read(CHUNK_BYTES):
                 write(data)
+                size += len(data)
+                self.received += len(data)
+                if expected is not None and size > expected:
+                    return
 
     def list(self, key: str) -> list[str]:
         """Return the keys of all files below a directory."""
@@ -130,6 +171,12 @@ class RemoteDirectory:
 
     def remove(self, keys: Iterable[str]) -> None:
         """Delete files; those that do not exist are ignored."""
+        if self.url.startswith("hf://"):  # Its package takes no list.
+            for key in keys:
+                request = self._requests("delete", key)
+                with request as (fs, path), contextlib.suppress(FileNotFoundError):
+                    fs.rm(path)
+            return
         waiting = list(keys)
         while waiting:
             some, waiting = waiting[:MAX_DELETED_AT_ONCE], waiting[MAX_DELETED_AT_ONCE:]
@@ -147,7 +194,7 @@ class RemoteDirectory:
             if not hasattr(fs, "abort_mpu"):
                 return 0
             bucket, prefix, _ = fs.split_path(path)
-            answer = fs.call_s3("list_multipart_uploads", Bucket=bucket, Prefix=prefix)
+            answer = fs.call_s3("list_multipart_uploads", Bucket=bucket, Prefix=f"{prefix}/")
             uploads = answer.get("Uploads", [])
             for upload in uploads:
                 fs.abort_mpu(bucket, upload["Key"], upload["UploadId"])

@@ -13,7 +13,10 @@ from hookline.checkpoint.best_files import (
     BestFiles,
     admit,
     drop_worst,
+    drop_worst_of_each,
+    find_best_names,
     name_best,
+    names_of,
     write_list,
 )
 
@@ -59,6 +62,16 @@ def test_a_repeated_validation_replaces_its_own_entry():
     assert admit(once, new, 1) == once
 
 
+def test_each_metric_has_its_own_limit():
+    accuracy, _ = admit_all([0.5, 0.75], 2, "greater")
+    loss, _ = admit_all([0.5, 0.25], 2, "less")
+    best = {"accuracy": accuracy, "loss": loss}
+    assert names_of(best) == ["0", "1", "0", "1"]
+    kept, dropped = drop_worst_of_each(best, 1)
+    assert names_of(kept) == ["1", "1"]
+    assert dropped == ["0", "0"]
+
+
 def test_a_name_holds_metric_score_and_iteration():
     assert name_best("val/accuracy", 0.98123, 350) == "best_val_accuracy_0.9812_iter_350.pth"
 
@@ -75,3 +88,9 @@ def test_a_list_that_cannot_be_written_stops_nothing(tmp_path, caplog):
     best, _ = admit_all([0.5], 1, "less")
     write_list(tmp_path / "missing", {"loss": best})
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_the_best_of_a_metric_is_found_among_those_with_a_score():
+    ranked = name_best("val/accuracy", 1e-05, 350)
+    names = ["last.pth", ranked, "best_val_accuracy.pth", "epoch_3.pth", "best_loss.pth"]
+    assert find_best_names(names) == ["best_val_accuracy.pth", "best_loss.pth"]

@@ -295,3 +295,8 @@ def test_the_size_of_the_file_is_estimated_before_it_is_written(tmp_path: Path) 
     path = tmp_path / "x.pth"
     size = write_temporary(FileSystem(), path, lambda stream: serialize(checkpoint, stream)).size
     assert size <= needed_bytes(checkpoint) <= size + 100_000
+
+
+def test_sparse_tensors_count_with_their_numbers() -> None:
+    few, many = (torch.eye(size).to_sparse() for size in (10, 1010))
+    assert needed_bytes({"x": many}) - needed_bytes({"x": few}) >= 4 * 1000

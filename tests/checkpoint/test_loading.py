@@ -72,6 +72,9 @@ def test_the_error_for_a_missing_file_suggests_the_nearest_name(path: Path) -> N
     missing = path.with_name("epoch1.pth")
     with raises_problem(CheckpointError, file=str(missing), nearest="epoch_1.pth"):
         load_checkpoint(missing)
+    (path.parent / "epoch1.py").touch()
+    with raises_problem(CheckpointError, file=str(missing), nearest="epoch_1.pth"):
+        load_checkpoint(missing)
     missing = path.parent / "absent" / "x.pth"
     with raises_problem(CheckpointError, file=str(missing), nearest=None):
         load_checkpoint(missing)

@@ -20,15 +20,15 @@ import os, signal, sys
 from hookline.checkpoint.store import CheckpointStore
 store = CheckpointStore(sys.argv[1])
 store.lock()
-worker = os.fork() if len(sys.argv) > 2 else None
-if worker != 0:
+is_worker = len(sys.argv) > 2 and os.fork() == 0
+if is_worker or len(sys.argv) == 2:
     print("locked", flush=True)
 signal.pause()
 """
 
 
 def holder(directory: Path, *extra: str) -> subprocess.Popen[str]:
-    """Start a process that holds the lock, with a forked worker if `extra` is given."""
+    """Start a process that holds the lock; if `extra` is given, wait for its forked worker."""
     root = Path(hookline.__file__).parents[1]
     command = [sys.executable, "-c", HOLDER, str(directory), *extra]
     process = subprocess.Popen(

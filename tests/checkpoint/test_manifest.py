@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem
 from hookline.checkpoint.manifest import (
+    MAX_INTEGER,
     Entry,
     Ledger,
     Part,
@@ -67,10 +68,10 @@ FIRST_RELEASE = {
 entries = st.builds(
     Entry,
     names=st.lists(st.sampled_from("abcdef"), min_size=1, unique=True).map(tuple),
-    size=st.integers(0),
+    size=st.integers(0, MAX_INTEGER),
     sha256=st.text("0123456789abcdef", min_size=64, max_size=64),
-    step=st.integers(),
-    epoch=st.integers(),
+    step=st.integers(-MAX_INTEGER, MAX_INTEGER),
+    epoch=st.integers(-MAX_INTEGER, MAX_INTEGER),
     metrics=st.dictionaries(st.text(), st.floats(allow_nan=False)),
     finite=st.booleans(),
     time=st.floats(0, 1e10),
@@ -82,7 +83,7 @@ entries = st.builds(
 @given(
     st.builds(
         Ledger,
-        number=st.integers(0),
+        number=st.integers(0, MAX_INTEGER),
         entries=st.lists(entries).map(tuple),
         pending=st.none() | entries,
         shards=st.sampled_from([(), ("shards_12_0a1b2c3d",)]),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -28,6 +30,20 @@ class Broken(RemoteDirectory):
             self.failures -= 1
             raise RemoteError("cannot do it", file="s3://user:hunter2@host/run")
         return super()._requests(action, key)
+
+
+class Flaky(RemoteDirectory):
+    """A storage of which every content arrives at the fourth attempt."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.attempts: Counter[str] = Counter()
+
+    def download(self, key, write, expected=None):
+        self.attempts[key] += 1
+        if self.attempts[key] < 4:
+            raise RemoteError("the connection was lost", file=key)
+        super().download(key, write, expected)
 
 
 class Waits:
@@ -128,6 +144,66 @@ def test_a_storage_that_hangs_ends_the_run_after_the_limit(remote, tmp_path, cap
     assert logged(caplog, "epoch_1.pth")
 
 
+def test_the_state_at_the_end_is_known_before_the_last_files_are_written(remote, tmp_path):
+    store = saved(tmp_path / "run", 1)
+    mirror, _ = make(remote, store)
+    mirror.start(store, None)
+    store.save(content(2), "last.pth", step=2, epoch=2)
+    mirror.settle()
+    assert status(store)["only_local"] == []
+    assert steps(remote) == [1, 2]
+    (store.directory / "report.html").write_text("page")
+    mirror.close()
+    assert "report.html" in [part.name for part in read_manifest(remote).files]
+
+
+def test_the_end_does_not_wait_twice_for_a_storage_that_hangs(remote, tmp_path, caplog):
+    released = threading.Event()
+    clock = FakeClock()
+
+    class Hanging(Broken):
+        def _requests(self, action, key):
+            hanging.set()
+            released.wait()
+            return super()._requests(action, key)
+
+    hanging = threading.Event()
+    store = saved(tmp_path / "run", 1)
+    mirror = Mirror(Hanging(remote.url), store.directory, LIMITS, clock)
+    mirror.start(store, None)
+    hanging.wait()
+    settling = threading.Thread(target=mirror.settle)
+    settling.start()
+    while settling.is_alive():
+        clock.advance(10)
+        settling.join(0.01)
+    assert status(store)["only_local"] == ["epoch_1.pth"]
+    mirror.close()
+    released.set()
+    assert logged(caplog, "epoch_1.pth")
+
+
+@pytest.mark.parametrize("action", ["remove", "abort_uploads"])
+def test_a_storage_that_forbids_deleting_is_kept_up_to_date(remote, tmp_path, caplog, action):
+    class Forbidding(RemoteDirectory): ...
+
+    def refuse(self, keys):
+        raise RemoteError("cannot delete: access denied")
+
+    setattr(Forbidding, action, refuse)
+    for folder in ("first", "second"):
+        store = saved(tmp_path / folder, 1)
+        mirror, _ = make(Forbidding(remote.url), store)
+        mirror.start(store, None)
+        store.save(content(2), "last.pth", step=2, epoch=2)
+        mirror.settle()
+        mirror.close()
+        assert steps(remote)[-2:] == [1, 2]
+        assert status(store)["only_local"] == []
+        assert len(logged(caplog)) == 1, "logged once in a run"
+        caplog.clear()
+
+
 def test_an_interrupted_run_does_not_wait(remote, tmp_path):
     store = saved(tmp_path / "run", 1)
     remote.failures = 10**6
@@ -177,3 +253,33 @@ def test_a_start_with_a_local_checkpoint_continues_without_the_mirror(remote, tm
     store = saved(tmp_path / "run", 1)
     mirror, _ = make(remote, store)
     assert not mirror.restore(store)
+
+
+def test_the_attempts_after_the_end_of_a_run_are_limited(remote, tmp_path):
+    store = saved(tmp_path / "run", 1)
+    clock = FakeClock()
+    limits = replace(LIMITS, final_s=10**6)
+    mirror = Mirror(remote, store.directory, limits, clock, Waits(clock))
+    mirror.start(store, None)
+    while not (store.directory / "mirror.json").exists():
+        threading.Event().wait(0.001)
+    store.save(content(2), "epoch_2.pth", step=2, epoch=2)
+    remote.failures = 50
+    mirror.close()
+    assert remote.failures == 50 - LIMITS.final_attempts
+    assert status(store)["only_local"] == ["epoch_2.pth"]
+
+
+def test_a_restore_that_makes_progress_is_not_given_up(remote, tmp_path):
+    store = saved(tmp_path / "run", 1, 2, 3)
+    (store.directory / "log.jsonl").write_text("row\n")
+    first, _ = make(remote, store)
+    first.start(store, None)
+    first.close()
+    empty = opened(tmp_path / "new")
+    flaky = Flaky(remote.url)
+    mirror, waits = make(flaky, empty)
+    assert mirror.restore(empty)
+    assert empty.latest().step == 3
+    assert sum(waits.delays) > LIMITS.restore_s
+    assert set(flaky.attempts.values()) == {4}, "no content is copied twice"

@@ -89,6 +89,15 @@ def test_the_intact_manifest_with_the_highest_number_counts(remote):
     assert found.number == 9
 
 
+def test_a_manifest_of_which_a_part_arrives_is_read_again(remote, monkeypatch):
+    remote.create(manifest_key(9), encode(dataclasses.replace(MANIFEST, number=9)))
+    complete = remote.read
+    short = [10, 0]
+    monkeypatch.setattr(remote, "read", lambda key: complete(key)[: short.pop() if short else None])
+    assert read_manifest(remote).number == 9
+    assert short == []
+
+
 def test_damage_to_all_manifests_is_an_error(remote):
     remote.create(manifest_key(1), b"{}")
     with pytest.raises(CheckpointError):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,11 @@ from hookline.checkpoint.mirror_manifest import content_key, read_manifest
 from hookline.checkpoint.mirror_restore import content_problem, restore
 from hookline.checkpoint.mirror_upload import MirrorUpload
 from hookline.checkpoint.store import CheckpointStore
+from hookline.errors import ConfigError
 from hookline.files import open_to_append
-from hookline.remote import RemoteDirectory
+from hookline.remote import RemoteDirectory, RemoteError
 from tests.checkpoint.helpers import content, files, flip_bit, listed, opened, saved
+from tests.problems import logged
 
 
 @pytest.fixture
@@ -68,12 +73,26 @@ def test_an_older_local_state_is_completed(remote, tmp_path):
     assert store.latest().step == 3
 
 
-def test_a_damaged_checkpoint_is_never_used(remote, tmp_path):
+def test_no_other_file_of_a_mirror_replaces_a_local_checkpoint(tmp_path, caplog):
+    store = saved(tmp_path / "run", 3)
+    (store.directory / "mine.pth").write_text("no checkpoint")
+    remote = RemoteDirectory(f"file://{tmp_path}/mirror")
+    mirror(remote, store)
+    local = opened(tmp_path / "new")
+    local.save(content(1), "mine.pth", step=1, epoch=1)
+    assert restore(remote, local, local.directory)
+    assert weight(local, "mine.pth") == 1.0
+    assert logged(caplog, "mine.pth", "not copied")
+
+
+def test_a_damaged_checkpoint_is_never_used(remote, tmp_path, caplog):
     flip_bit(stored(remote, "epoch_3.pth"))
     store = opened(tmp_path / "new")
     restore(remote, store, store.directory)
     assert store.latest().step == 2
     assert files(store.directory) == {"epoch_1.pth", "epoch_2.pth", "log.jsonl"}
+    (warning,) = [record for record in caplog.records if "epoch_3.pth" in record.getMessage()]
+    assert warning.name.startswith("hookline.")  # The level of the package's logger holds for it.
 
 
 def test_a_truncated_or_missing_checkpoint_is_never_used(remote, tmp_path):
@@ -91,11 +110,11 @@ def test_a_killed_restore_is_completed_by_the_next_start(remote, tmp_path):
     class Dying(RemoteDirectory):
         left = 0
 
-        def download(self, key, write):
+        def download(self, key, write, expected=None):
             if not self.left:
                 raise Killed
             self.left -= 1
-            super().download(key, write)
+            super().download(key, write, expected)
 
     for downloads in range(4):
         folder = tmp_path / f"new-{downloads}"
@@ -182,6 +201,42 @@ def test_a_url_can_name_a_file_without_a_manifest(tmp_path):
     torch.save(content(5), tmp_path / "plain.pth")
     with local_checkpoint(f"file://{tmp_path}/plain.pth") as path:
         assert load_checkpoint(path)["meta"]["step"] == 5
+
+
+class WebServer(SimpleHTTPRequestHandler):
+    """A server with one file, `last.pth`; it denies access to all others, as S3 does."""
+
+    def do_GET(self) -> None:
+        if self.path.startswith("/last.pth?"):
+            super().do_GET()
+        else:
+            self.send_error(403)
+
+    def log_message(self, *args: object) -> None: ...
+
+
+def test_a_url_can_name_a_file_on_a_web_server_that_lists_no_files(tmp_path, monkeypatch, caplog):
+    pytest.importorskip("aiohttp")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    torch.save(content(5), tmp_path / "last.pth")
+    handler = functools.partial(WebServer, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}"
+        with local_checkpoint(f"{url}/last.pth?sig=hunter2") as path:
+            assert load_checkpoint(path)["meta"]["step"] == 5
+            assert path.name == "last.pth"
+        with pytest.raises(RemoteError) as caught, local_checkpoint(f"{url}/other?sig=hunter2"):
+            pass
+        server.shutdown()
+    assert "hunter2" not in caplog.text + str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["s3://key:hunter2@runs/last.pth", "memory://k:hunter/2@run/a.pth"])
+def test_a_url_with_a_password_is_refused_without_showing_it(url):
+    with pytest.raises(ConfigError) as caught, local_checkpoint(url):
+        pass
+    assert "hunter" not in str(caught.value)
 
 
 def test_a_path_is_left_alone(tmp_path):

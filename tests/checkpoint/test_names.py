@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hookline.checkpoint.names import (
-    JOURNAL,
     LEDGER_TEMPORARIES,
+    LEDGERS,
     LOCK,
-    MANIFEST,
     check_name,
     is_number_template,
     is_reserved_name,
@@ -45,17 +44,17 @@ from tests.problems import raises_problem
     ],
 )
 def test_names_that_leave_the_directory_or_cannot_be_printed_are_rejected(name: str) -> None:
-    with raises_problem(value=name):
+    with raises_problem(parameter="name", value=name):
         check_name(name)
 
 
 @pytest.mark.parametrize(
     "name",
-    [MANIFEST, JOURNAL, LOCK, *LEDGER_TEMPORARIES, temporary_name()],
-    ids=["manifest", "journal", "lock", "manifest.tmp", "journal.tmp", "temporary"],
+    [*LEDGERS, *LEDGER_TEMPORARIES, LOCK, temporary_name()],
+    ids=[*LEDGERS, *LEDGER_TEMPORARIES, LOCK, "temporary"],
 )
 def test_the_names_of_the_store_itself_are_rejected(name: str) -> None:
-    with raises_problem(value=name):
+    with raises_problem(parameter="name", value=name):
         check_name(name)
 
 

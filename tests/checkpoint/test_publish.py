@@ -14,7 +14,8 @@ from torch import nn
 from hookline.checkpoint.diff import diff
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.loading import load_checkpoint
-from hookline.checkpoint.publish import publish, write_checkpoint
+from hookline.checkpoint.publish import publish, publish_recommended, write_checkpoint
+from hookline.checkpoint.store import CheckpointStore
 from tests.checkpoint.helpers import content
 from tests.problems import raises_problem
 
@@ -62,6 +63,22 @@ def test_the_error_for_an_unknown_format_suggests_the_nearest_one(tmp_path: Path
     assert not list(tmp_path.iterdir())
 
 
+def test_the_last_and_the_best_checkpoint_of_a_store_are_published_beside_them(
+    tmp_path: Path,
+) -> None:
+    store = CheckpointStore(tmp_path)
+    store.prepare()
+    store.save(checkpoint(False), "epoch_1.pth", step=1, epoch=1, links=["best_accuracy.pth"])
+    store.save(checkpoint(False), "epoch_2.pth", step=2, epoch=2, links=["last.pth"])
+    store.unlock()
+    publish_recommended(store, ["state_dict"])
+    published = [path for path in tmp_path.glob("*.pth") if "-" in path.name]
+    assert sorted(path.name.partition("-")[0] for path in published) == ["best_accuracy", "last"]
+    for path in published:
+        whole = load_checkpoint(tmp_path / f"{path.name.partition('-')[0]}.pth")
+        assert diff(load_checkpoint(path), {"state_dict": whole["state_dict"]}) == []
+
+
 def test_the_error_for_an_unknown_key_suggests_the_nearest_one(tmp_path: Path) -> None:
     with raises_problem(parameter="keys", nearest="state_dict"):
         publish(checkpoint(False), tmp_path / "model", "pth", keys=["state_dct"])
@@ -74,6 +91,14 @@ def test_safetensors_holds_tensors_of_the_state_dict_only(tmp_path: Path) -> Non
     with raises_problem(path=("state_dict", "x"), advice="use format 'pth'"):
         publish({"state_dict": {"x": 1}}, tmp_path / "model")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [torch.eye(2).to_sparse(), 1.5], ids=["sparse", "number"])
+def test_safetensors_holds_dense_tensors_only(tmp_path: Path, value: Any) -> None:
+    checkpoint = {"state_dict": {"weight": torch.zeros(2), "other": value}}
+    with raises_problem(path=("state_dict", "other")):
+        publish(checkpoint, tmp_path / "weights")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_checkpoint_is_written_to_a_file_outside_a_store(tmp_path: Path) -> None:

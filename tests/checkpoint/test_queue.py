@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import torch
 
 from hookline.checkpoint import load_checkpoint
@@ -50,3 +51,20 @@ def test_only_rank_0_writes(tmp_path: Path) -> None:
     queue.write_queued({"meta": {}}, None, step=1, epoch=0)
     queue.close()
     assert list(tmp_path.glob("*.pth")) == []
+
+
+@pytest.mark.parametrize("restore", [True, False])
+def test_checkpoints_of_the_mirror_are_restored_on_request(tmp_path: Path, restore: bool) -> None:
+    url = f"file://{tmp_path}/mirror"
+    first = open_queue(tmp_path / "first")
+    first.open_mirror(url, tmp_path / "first", restore=False)
+    first.start_mirror()
+    first.queue("last")
+    first.write_queued({"meta": {}}, None, step=3, epoch=1)
+    first.close()
+    first.finish_mirror(None)
+    second = open_queue(tmp_path / "second")
+    second.open_mirror(url, tmp_path / "second", restore)
+    newest = second.find_newest()
+    second.close()
+    assert (None if newest is None else newest.step) == (3 if restore else None)

@@ -88,3 +88,8 @@ def test_equal_configs_have_no_changes_and_lists_are_compared_by_item():
     assert config_changes(config, config) == []
     other = {**config, "hooks": [{"type": "B"}]}
     assert config_changes(config, other) == ["hooks[0].type: A → B"]
+
+
+@pytest.mark.parametrize("key", ["work_dir", "experiment_dir", "resume", "load_from"])
+def test_the_place_and_the_start_of_a_run_are_no_changes(key):
+    assert config_changes({key: "a", "seed": 1}, {key: "b", "seed": 2}) == ["seed: 1 → 2"]

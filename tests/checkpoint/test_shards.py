@@ -42,6 +42,7 @@ def test_sharded_tensors_are_replaced_by_placeholders_and_back(sharded: DTensor)
     plain, shards = split(checkpoint)
     assert list(shards) == ["state_dict/w", "optimizer/state/0/m"]
     assert [each.key for each in placeholders(plain)] == list(shards)
+    assert [each.full_tensor().tolist() for each in shards.values()] == [[0, 1, 2, 3, 4, 5]] * 2
     assert plain["state_dict"]["b"].tolist() == [1, 1]
     whole = join(plain, {key: torch.zeros(6) for key in shards})
     assert whole["state_dict"]["w"].tolist() == [0] * 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 import torch
 from torch import nn
 
+from hookline.checkpoint import CheckpointError
 from hookline.checkpoint.diff import diff
 from hookline.checkpoint.formats import check_plain, iterate_tensors
 from hookline.checkpoint.snapshot import Snapshot
+from hookline.optim.stepped import stepped_tensors
 from tests.problems import raises_problem
 
 
@@ -109,6 +112,13 @@ def test_every_kind_of_tensor_is_copied(tensor: torch.Tensor) -> None:
     assert torch.equal(dense(copy), dense(tensor))
 
 
+def test_a_change_of_a_sparse_tensor_does_not_reach_the_snapshot() -> None:
+    tensor = torch.eye(3).to_sparse()
+    copy = Snapshot().take({"x": tensor})["x"]
+    tensor.mul_(2)
+    assert torch.equal(copy.to_dense(), torch.eye(3))
+
+
 def change_through_data(weight: nn.Parameter) -> None:
     weight.data.mul_(0.5)
 
@@ -136,3 +146,47 @@ def test_a_change_that_torch_does_not_record_does_not_reach_the_snapshot(
 def test_a_value_that_cannot_be_stored_is_rejected_with_its_path() -> None:
     with raises_problem(path=("hooks", "MyHook", "seen")):
         Snapshot().take({"hooks": {"MyHook": {"seen": {1, 2}}}})
+
+
+def test_postponed_tensors_are_copied_later() -> None:
+    model, optimizer = trained()
+    checkpoint = content(model, optimizer)
+    snapshot = Snapshot()
+    snapshot.take(checkpoint)
+    before = check_plain(copy.deepcopy(checkpoint))
+    step(model, optimizer)
+    checkpoint = content(model, optimizer)
+    after = check_plain(copy.deepcopy(checkpoint))
+    result = snapshot.take(checkpoint, stepped_tensors(optimizer))
+    late = {name for name, _ in model.named_parameters()}
+    assert late < set(after["state_dict"]), "the statistics of batch norm are no parameters"
+    for name, value in result["state_dict"].items():
+        assert torch.equal(value, (before if name in late else after)["state_dict"][name])
+    snapshot.rest.run()
+    snapshot.rest.wait()
+    assert diff(result, after) == []
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_change_before_postponed_copies_are_made_is_an_error(tied: bool) -> None:
+    model, optimizer = trained()
+    state = content(model, optimizer)
+    if tied:
+        state["state_dict"]["again"] = state["state_dict"]["0.weight"]
+    snapshot = Snapshot()
+    snapshot.take(state, stepped_tensors(optimizer))
+    with torch.no_grad():
+        model[0].weight.clamp_(-0.01, 0.01)
+    with pytest.raises(CheckpointError):
+        snapshot.rest.run()
+    snapshot.rest.wait()
+
+
+def test_nothing_waits_for_copies_that_were_not_postponed() -> None:
+    model, optimizer = trained()
+    snapshot = Snapshot()
+    snapshot.rest.wait()
+    snapshot.take(content(model, optimizer))
+    snapshot.rest.wait()
+    step(model, optimizer)
+    snapshot.rest.run()

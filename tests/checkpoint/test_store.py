@@ -20,7 +20,7 @@ from hookline.checkpoint.diff import diff
 from hookline.checkpoint.errors import CheckpointError
 from hookline.checkpoint.files import FileSystem
 from hookline.checkpoint.manifest import INEXACT, read_ledger
-from hookline.checkpoint.names import LEDGER_TEMPORARIES, MANIFEST, temporary_name
+from hookline.checkpoint.names import JOURNAL, LEDGER_TEMPORARIES, MANIFEST, temporary_name
 from hookline.checkpoint.store import CheckpointStore
 from tests.checkpoint.helpers import (
     NoLinks,
@@ -33,6 +33,27 @@ from tests.checkpoint.helpers import (
     saved,
 )
 from tests.problems import logged, raises_problem
+
+
+def test_a_hidden_manifest_is_read_as_any_other_and_only_hidden_files_are_written(
+    tmp_path: Path,
+) -> None:
+    store = CheckpointStore(tmp_path, hidden=True)
+    store.prepare()
+    store.save(content(1), "epoch_1.pth", step=1, epoch=1)
+    store.save(content(2), "epoch_1.pth", step=2, epoch=1)
+    store.unlock()
+    visible = [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")]
+    assert visible == ["epoch_1.pth"]
+    again = opened(tmp_path, FileSystem())  # a visible manifest, which continues the hidden one
+    assert [entry.step for entry in again.entries()] == [2]
+    again.save(content(3), "epoch_2.pth", step=3, epoch=2)
+    again.unlock()
+    hidden = CheckpointStore(tmp_path, hidden=True)
+    hidden.prepare()
+    assert [entry.step for entry in hidden.entries()] == [2, 3]
+    hidden.remove("epoch_1.pth")
+    assert [entry.step for entry in CheckpointStore(tmp_path).entries()] == [3]
 
 
 def test_a_saved_checkpoint_is_listed_and_loaded(tmp_path: Path) -> None:
@@ -330,6 +351,10 @@ def test_only_files_of_the_store_are_removed(tmp_path: Path) -> None:
     (tmp_path / "other.pth").write_text("mine")
     assert store.remove("other.pth", "epoch_1.pth", "../x", "absent.pth") == ["epoch_1.pth"]
     assert files(tmp_path) == {"other.pth", "epoch_2.pth", "last.pth"}
+    (tmp_path / JOURNAL).unlink()  # The manifest alone is complete.
+    assert [entry.names for entry in CheckpointStore(tmp_path).entries()] == [
+        ("epoch_2.pth", "last.pth")
+    ]
 
 
 def test_the_last_good_checkpoint_is_kept_even_if_it_is_named(tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ def test_missing_parts_are_named_together() -> None:
     required = [("meta",), ("meta", "epoch"), ("meta", "iter"), ("state_dict",)]
     assert problems_of({}) == required
     assert problems_of({"meta": 3, "state_dict": {}}) == required[:3]
+    with pytest.raises(CheckpointError, match="state_dict.*is missing|is missing.*state_dict"):
+        check_structure({"meta": {"iter": 0, "epoch": 0}}, "last.pth")
 
 
 def nested(levels: int, kind: type) -> object:

@@ -206,6 +206,33 @@ def test_each_metric_has_its_k_best(tmp_path):
     assert best_names(tmp_path, "error") == ["best_error_2_iter_4.pth", "best_error_3_iter_2.pth"]
 
 
+def test_metrics_whose_names_give_the_same_files_lose_none(tmp_path):
+    hook = CheckpointHook(save_best=["a/b", "a_b"], rule="greater", interval=-1, keep_best=2)
+    scores = {"a/b": [1.0, 2.0, 3.0, 4.0], "a_b": [1.0, 2.0, 0.5, 0.4]}
+    run(tmp_path, hook, scores=scores, max_epochs=4)
+    assert {*best_names(tmp_path, "a/b"), *best_names(tmp_path, "a_b")} <= files(tmp_path)
+
+
+def test_a_smaller_number_of_best_ones_takes_effect_on_resume(tmp_path):
+    hook = {"type": "CheckpointHook", "interval": -1, "keep_best": 3}
+    run(tmp_path, hook, scores={"accuracy": [0.1, 0.2, 0.3]}, max_epochs=3)
+    hook["keep_best"] = 1
+    run(tmp_path, hook, scores={"accuracy": [0.25, 0.4]}, max_epochs=5, resume="auto")
+    assert best_names(tmp_path) == ["best_accuracy_0.4_iter_10.pth"]
+    assert files(tmp_path) == {*best_names(tmp_path), "best_accuracy.pth", "last.pth"}
+
+
+def test_another_direction_takes_effect_on_resume(tmp_path):
+    hook = {"type": "CheckpointHook", "best_metric": "error", "rule": "less", "keep_best": 2}
+    run(tmp_path, hook, scores={"error": [0.2, 0.1]}, max_epochs=2)
+    hook["rule"] = "greater"
+    run(tmp_path, hook, scores={"error": [0.3, 0.4]}, max_epochs=4, resume="auto")
+    assert best_names(tmp_path, "error") == [
+        "best_error_0.4_iter_8.pth",
+        "best_error_0.3_iter_6.pth",
+    ]
+
+
 def test_the_k_best_continue_after_a_kill_before_the_removal(tmp_path, monkeypatch):
     hook = {"type": "CheckpointHook", "keep_best": 2, "max_keep_ckpts": -1, "async_save": False}
     run(tmp_path, hook, scores={"accuracy": [0.1, 0.2]}, max_epochs=2)

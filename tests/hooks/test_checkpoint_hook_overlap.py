@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from hookline import Runner
-from hookline.checkpoint import CheckpointStore, FileSystem, diff
+from hookline import ConfigError, Runner
+from hookline.checkpoint import CheckpointError, CheckpointStore, FileSystem, diff
+from hookline.checkpoint.snapshot import PostponedCopies
 from hookline.checkpoint.writer import BackgroundWriter
 from hookline.engine import BaseHook
 from hookline.hooks import (
@@ -17,8 +18,10 @@ from hookline.hooks import (
     GradientCumulativeOptimizerHook,
     LambdaHook,
     OptimizerHook,
+    SAMHook,
 )
 from tests.helpers import batches
+from tests.optim.schedule_free import ScheduleFreeSGD
 from tests.waiting import LIMIT_S, wait_until
 
 CLOCKS = ("meta.time", "events.time", "events.data_time", "events.eta")
@@ -86,15 +89,16 @@ class ShrinkingStep(nn.Linear):
         return {"loss": nn.functional.cross_entropy(self(batch[0]), batch[1])}
 
 
-def make_runner(folder, *hooks, async_save=True, model=None, **saving) -> Runner:
+def make_runner(folder, *hooks, async_save=True, model=None, optimizers=None, **saving) -> Runner:
     torch.manual_seed(0)
     model = nn.Linear(6, 3) if model is None else model()
+    optimizers = optimizers or (lambda model: torch.optim.AdamW(model.parameters()))
     options = {"interval": 2, "by_epoch": False, "max_keep_ckpts": -1, **saving}
     return Runner(
         model,
         train_loader=batches(5),
         val_loader=batches(1),
-        optimizer=torch.optim.AdamW(model.parameters()),
+        optimizer=optimizers(model),
         work_dir=folder,
         loss_fn=nn.CrossEntropyLoss(),
         max_epochs=2,
@@ -218,3 +222,90 @@ def test_the_next_save_waits_for_the_slow_disk(tmp_path):
     steps = [entry.step for entry in CheckpointStore(tmp_path).entries()]
     assert steps[0] == 5
     assert steps[-1] == 10
+
+
+class LateCopies:
+    """Postpones copies until training waits for them, and notes how many there were."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.waited_in_steps = 0
+        self._training_waits = threading.Event()
+        run = PostponedCopies.run
+        wait = PostponedCopies.wait
+        wait_for_file = BackgroundWriter.wait
+
+        def run_late(copies):
+            if not copies._made.is_set():
+                self._training_waits.wait(LIMIT_S)
+            run(copies)
+
+        def wait_in_step(copies):
+            self.waited_in_steps += not copies._made.is_set()
+            self._training_waits.set()
+            wait(copies)
+
+        def wait_at_end(writer):
+            self._training_waits.set()
+            wait_for_file(writer)
+            self._training_waits.clear()
+
+        monkeypatch.setattr(PostponedCopies, "run", run_late)
+        monkeypatch.setattr(PostponedCopies, "wait", wait_in_step)
+        monkeypatch.setattr(BackgroundWriter, "wait", wait_at_end)
+
+
+def in_two_parts(model: nn.Module) -> dict[str, torch.optim.Optimizer]:
+    """Return an optimizer for each parameter of a linear layer."""
+    weight, bias = model.parameters()
+    return {"one": torch.optim.AdamW([weight]), "other": torch.optim.SGD([bias], 0.1, 0.9)}
+
+
+@pytest.mark.parametrize(
+    ("hooks", "optimizers"),
+    [
+        (list, None),
+        (lambda: [GradientCumulativeOptimizerHook(cumulative_iters=2)], None),
+        (lambda: [ShrinkAtTheEnd()], None),
+        (list, in_two_parts),
+        (lambda: [SAMHook()], None),
+        (list, lambda model: ScheduleFreeSGD(model.parameters(), beta=0.7)),
+    ],
+    ids=[
+        "plainly",
+        "with accumulation",
+        "with a change at the end",
+        "with two optimizers",
+        "with moved weights",
+        "with a switched optimizer",
+    ],
+)
+def test_the_optimizer_steps_after_the_overlapped_copy(tmp_path, monkeypatch, hooks, optimizers):
+    late = LateCopies(monkeypatch)
+    stores = []
+    for overlap_copy in (True, False):
+        folder = tmp_path / f"overlap_{overlap_copy}"
+        options = {"overlap_copy": overlap_copy, "optimizers": optimizers, "interval": 1}
+        runner = make_runner(folder, *hooks(), **options)
+        runner.train()
+        stores.append(CheckpointStore(folder))
+    assert late.waited_in_steps >= 3
+    beside, before = stores
+    names = [entry.names for entry in beside.entries()]
+    assert names == [entry.names for entry in before.entries()]
+    assert len(names) > 3
+    for name, *_ in names:
+        differences = diff(beside.load(name), before.load(name))
+        assert [text for text in differences if not text.startswith(CLOCKS)] == []
+
+
+def test_weights_that_change_during_the_overlapped_copy_end_the_run(tmp_path, monkeypatch):
+    LateCopies(monkeypatch)
+    with pytest.raises(CheckpointError):
+        make_runner(tmp_path, ClipBefore(), overlap_copy=True).train()
+    assert CheckpointStore(tmp_path).entries() == []
+
+
+def test_an_overlapped_copy_needs_a_thread():
+    with pytest.raises(ConfigError) as caught:
+        CheckpointHook(overlap_copy=True, async_save=False)
+    assert caught.value.parameter == "overlap_copy"
