@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.batches import move_each, named_loaders
-from hookline.checkpoint import load_whole
+from hookline.checkpoint import load_whole, local_checkpoint
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import CommandLineError, ExitCode
 from hookline.cli.output import only_json, print_json
@@ -16,6 +16,7 @@ from hookline.cli.test import find_checkpoint
 from hookline.config import load_config
 from hookline.export import FORMATS
 from hookline.export.checkpoints import export_checkpoint
+from hookline.remote import is_url
 from hookline.runner import Runner
 
 
@@ -34,16 +35,17 @@ def run(
     with only_json(as_json):
         runner = make_runner(resolved)
         path = find_checkpoint(runner, checkpoint)
-        directory = Path(output) if output is not None else path.parent / "export"
-        files, card = export_checkpoint(
-            runner.model,
-            load_whole(path),
-            path.name,
-            _first_batch(runner),
-            runner.evaluation.metrics,
-            directory,
-            formats or FORMATS,
-        )
+        beside = runner.work_dir if is_url(path) else Path(path).parent
+        with local_checkpoint(path) as file:
+            files, card = export_checkpoint(
+                runner.model,
+                load_whole(file),
+                file.name,
+                _first_batch(runner),
+                runner.evaluation.metrics,
+                Path(output or beside / "export"),
+                formats or FORMATS,
+            )
     if as_json:
         shown = {kind: str(file) for kind, file in files.items()}
         print_json({"checkpoint": str(path), "files": shown, "card": str(card)})

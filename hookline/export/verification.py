@@ -14,6 +14,44 @@ from hookline.export.errors import ExportError
 
 TOLERANCE = 1e-5
 SCOPES = "pkg.torch.onnx.name_scopes"  # the modules of a node, in the metadata of ONNX files
+MIN_LENGTH = 2  # torch.export takes a length of 1 for a constant
+
+Inputs = Tensor | Mapping[str, Tensor]
+
+
+def call(model: nn.Module, inputs: Inputs) -> Any:
+    """Return the output of a model for a tensor, or for tensors by the names of its arguments."""
+    return model(**inputs) if isinstance(inputs, Mapping) else model(inputs)
+
+
+def shortened(model: nn.Module, inputs: Inputs) -> Inputs | None:
+    """Return token sequences with half of their length; None if the model takes no other length."""
+    if isinstance(inputs, Tensor):
+        return None
+    if any(value.ndim != 2 or value.is_floating_point() for value in inputs.values()):
+        return None
+    lengths = {value.shape[1] for value in inputs.values()}
+    if len(lengths) > 1 or max(lengths) <= MIN_LENGTH:
+        return None
+    length = max(max(lengths) // 2, MIN_LENGTH)
+    shorter = {name: value[:, :length] for name, value in inputs.items()}
+    try:
+        with torch.no_grad():
+            call(model, shorter)
+    except Exception:  # of any kind, from code of the user
+        return None
+    return shorter
+
+
+def tensors_of(output: Any) -> list[Tensor]:
+    """Return the tensors of an output, in order."""
+    if isinstance(output, Tensor):
+        return [output]
+    if isinstance(output, Mapping):
+        return [each for value in output.values() for each in tensors_of(value)]
+    if isinstance(output, (list, tuple)):
+        return [each for value in output for each in tensors_of(value)]
+    raise ExportError(f"the model returned a {type(output).__name__}, which is not a tensor")
 
 
 class OnnxModel(nn.Module):
@@ -31,20 +69,21 @@ class OnnxModel(nn.Module):
         source = path if isinstance(path, bytes) else str(path)
         providers = ["CPUExecutionProvider"]
         self._session = onnxruntime.InferenceSession(source, options, providers=providers)
+        self._names = [each.name for each in self._session.get_inputs()]
 
-    def forward(self, inputs: Tensor) -> Any:
+    def forward(self, *inputs: Tensor, **named: Tensor) -> Any:
         """Return the output, or a list if there are several."""
-        outputs = self.run(inputs)
+        outputs = self.run(named or inputs[0])
         return outputs[0] if len(outputs) == 1 else outputs
 
-    def run(self, inputs: Tensor, names: list[str] | None = None) -> list[Tensor]:
+    def run(self, inputs: Inputs, names: list[str] | None = None) -> list[Tensor]:
         """Return outputs by their names in the file; all of them by default."""
-        (name,) = [each.name for each in self._session.get_inputs()]
-        arrays = self._session.run(names, {name: inputs.detach().cpu().numpy()})
-        return [torch.from_numpy(array) for array in arrays]
+        named = {self._names[0]: inputs} if isinstance(inputs, Tensor) else inputs
+        arrays = {name: named[name].detach().cpu().numpy() for name in self._names}
+        return [torch.from_numpy(array) for array in self._session.run(names, arrays)]
 
 
-def verify_weights(path: Path, model: nn.Module, inputs: Tensor, tolerance: float) -> None:
+def verify_weights(path: Path, model: nn.Module, inputs: Inputs, tolerance: float) -> None:
     """Raise ExportError if a safetensors file has other weights than the model."""
     import safetensors.torch
 
@@ -56,19 +95,19 @@ def verify_weights(path: Path, model: nn.Module, inputs: Tensor, tolerance: floa
 
 
 def verify_program(
-    path: Path, model: nn.Module, inputs: Tensor, tolerance: float = TOLERANCE
+    path: Path, model: nn.Module, inputs: Inputs, tolerance: float = TOLERANCE
 ) -> float:
     """Return the largest difference between a program and the model; raise if it is too large."""
     program = torch.export.load(path).module()
-    return max(_compare(program, model, part, tolerance, path) for part in _sizes(inputs))
+    return max(_compare(program, model, part, tolerance, path) for part in _sizes(model, inputs))
 
 
 def verify_onnx(
-    path: Path, model: nn.Module, inputs: Tensor, tolerance: float = TOLERANCE
+    path: Path, model: nn.Module, inputs: Inputs, tolerance: float = TOLERANCE
 ) -> float:
     """Return the largest difference between an ONNX file and the model.
 
-    Batches of two sizes are compared, because the size is dynamic.
+    Batches of several sizes are compared, because the size is dynamic.
 
     Raises:
         ExportError: If the difference is above the tolerance; `layer` is the first one that
@@ -76,7 +115,9 @@ def verify_onnx(
     """
     exported = OnnxModel(path)
     try:
-        return max(_compare(exported, model, part, tolerance, path) for part in _sizes(inputs))
+        return max(
+            _compare(exported, model, part, tolerance, path) for part in _sizes(model, inputs)
+        )
     except ExportError as error:
         layer = find_first_difference(path, model, inputs, tolerance)
         where = "no single layer differs" if layer is None else f"first at layer {layer!r}"
@@ -85,7 +126,7 @@ def verify_onnx(
 
 
 def find_first_difference(
-    path: Path, model: nn.Module, inputs: Tensor, tolerance: float
+    path: Path, model: nn.Module, inputs: Inputs, tolerance: float
 ) -> str | None:
     """Return the first layer, in the order of execution, whose output differs in an ONNX file."""
     import onnx
@@ -111,7 +152,7 @@ def find_first_difference(
     return None
 
 
-def _layer_outputs(model: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
+def _layer_outputs(model: nn.Module, inputs: Inputs) -> dict[str, Tensor]:
     """Return the outputs of the layers without children, in the order of their first call."""
     outputs: dict[str, Tensor] = {}
     handles = []
@@ -124,7 +165,7 @@ def _layer_outputs(model: nn.Module, inputs: Tensor) -> dict[str, Tensor]:
 
             handles.append(module.register_forward_hook(keep))
     try:
-        model(inputs)
+        call(model, inputs)
     finally:
         for handle in handles:
             handle.remove()
@@ -140,17 +181,24 @@ def _layers_of(node: Any) -> list[str]:
     return []
 
 
-def _sizes(inputs: Tensor) -> list[Tensor]:
-    """Return batches of two sizes."""
-    return [inputs, inputs[:1]]
+def _sizes(model: nn.Module, inputs: Inputs) -> list[Inputs]:
+    """Return batches of two sizes, and one of another length if the model takes it."""
+    if isinstance(inputs, Tensor):
+        return [inputs, inputs[:1]]
+    sizes: list[Inputs] = [inputs, {name: value[:1] for name, value in inputs.items()}]
+    shorter = shortened(model, inputs)
+    return sizes if shorter is None else [*sizes, shorter]
 
 
 def _compare(
-    exported: Any, model: nn.Module, inputs: Tensor, tolerance: float, path: Path
+    exported: nn.Module, model: nn.Module, inputs: Inputs, tolerance: float, path: Path
 ) -> float:
     with torch.no_grad():
-        expected = _tensors(model(inputs))
-        found = _tensors(exported(inputs))
+        expected = tensors_of(call(model, inputs))
+        try:
+            found = tensors_of(call(exported, inputs))
+        except Exception as error:  # of torch or onnxruntime
+            raise ExportError(f"cannot be run: {error}", file=path.name) from error
     if [each.shape for each in found] != [each.shape for each in expected]:
         raise ExportError("its outputs have other shapes than those of the model", file=path.name)
     largest = 0.0
@@ -169,14 +217,3 @@ def _difference(found: Tensor, expected: Tensor) -> float:
     wanted = expected.detach().cpu().double()
     gap = (found.detach().cpu().double() - wanted).abs() / wanted.abs().clamp(min=1.0)
     return float(gap.max())
-
-
-def _tensors(output: Any) -> list[Tensor]:
-    """Return the tensors of an output, in order."""
-    if isinstance(output, Tensor):
-        return [output]
-    if isinstance(output, Mapping):
-        return [each for value in output.values() for each in _tensors(value)]
-    if isinstance(output, (list, tuple)):
-        return [each for value in output for each in _tensors(value)]
-    raise ExportError(f"the model returned a {type(output).__name__}, which is not a tensor")

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from hookline.batches import named_loaders
 from hookline.checkpoint import Entry
+from hookline.checkpoint.best_files import find_best_names
 from hookline.data.peek import can_peek, peeking
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import require_choice
@@ -82,7 +83,7 @@ class ExportHook(BaseHook):
     def _choose(self, entries: list[Entry]) -> str | None:
         """Return the name of the checkpoint to export; the newest best one, or else the last."""
         names = [name for entry in entries for name in entry.names]
-        best = [name for name in names if name.startswith("best_")]
+        best = find_best_names(names)
         if self.checkpoint == "best" and best:
             return best[-1]
         return "last.pth" if "last.pth" in names else None

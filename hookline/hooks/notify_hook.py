@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
-from hookline.errors import parameter_error
+from hookline.errors import parameter_error, require_choice
 from hookline.events.format import format_scalars
 from hookline.events.notify import Notifier, is_webhook, post, run
-from hookline.secrets import MASK
+from hookline.secrets import MASK, mask_text
+
+log = logging.getLogger(__name__)
 
 Moment = Literal["end", "failure", "best"]
+MAX_TIMEOUT_S = 3600.0
+MAX_TEXT_CHARACTERS = 2000  # receivers reject long messages; an error may have any length
 
 
 @HOOKS.register()
@@ -22,8 +28,9 @@ class NotifyHook(BaseHook):
     """Send a message to a webhook or a command when a run ends, fails or has a new best result.
 
     The message is a JSON object with `event`, `text`, `run`, `host`, `epoch`, `iter` and `metrics`;
-    Slack and Mattermost show its `text`. A thread sends it: a receiver that fails or hangs is
-    logged once and never stops the training. Secrets are masked.
+    Slack and Mattermost show its `text`. A metric that is NaN or infinite is null. A thread sends
+    it: a receiver that fails or hangs is logged once and never stops the training. Secrets are
+    masked.
 
     Args:
         webhook: Address to post messages to. It counts as a secret: logs and saved configs show
@@ -52,8 +59,10 @@ class NotifyHook(BaseHook):
         if self.webhook is not None and not is_webhook(self.webhook):
             expected = "must be an http or https address"
             raise parameter_error(self, "webhook", expected, value=MASK)
-        if self.timeout <= 0:
-            raise parameter_error(self, "timeout", "must be above 0")
+        if not 0 < self.timeout <= MAX_TIMEOUT_S:
+            raise parameter_error(self, "timeout", f"must be above 0 and at most {MAX_TIMEOUT_S:g}")
+        for moment in self.moments:
+            require_choice(type(self).__name__, "moments", moment, get_args(Moment))
         self._notifier: Notifier | None = None
         if "best" not in self.moments:
             self.disable_sites("after_val")
@@ -64,6 +73,8 @@ class NotifyHook(BaseHook):
             receivers["the webhook"] = post(self.webhook, self.timeout)
         if self.command:
             receivers["the command"] = run(self.command, self.timeout)
+        if not receivers:
+            log.warning("%s: without a webhook or a command, no message is sent", self.name)
         self._notifier = Notifier(self.name, receivers)
 
     def after_val(self, runner: BaseRunner) -> None:
@@ -81,7 +92,10 @@ class NotifyHook(BaseHook):
     def on_exception(self, runner: BaseRunner) -> None:
         if "failure" in self.moments:
             error = runner.exception
-            self._send(runner, "failure", f"failed: {type(error).__name__}: {error}")
+            reason = mask_text(f"{type(error).__name__}: {error}")
+            if len(reason) > MAX_TEXT_CHARACTERS:
+                reason = f"{reason[:MAX_TEXT_CHARACTERS]}…"
+            self._send(runner, "failure", f"failed: {reason}")
 
     def cleanup(self, runner: BaseRunner) -> None:
         notifier, self._notifier = self._notifier, None
@@ -93,13 +107,19 @@ class NotifyHook(BaseHook):
         if self._notifier is None:
             return
         name = runner.work_dir.resolve().name
+        text = f"{name}: {text} (epoch {runner.epoch}, iteration {runner.iter})"
+        # JSON has no NaN, which a failed run may have.
+        metrics: dict[str, Any] = dict(runner.metrics)
+        for key, value in metrics.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                metrics[key] = None
         message: dict[str, Any] = {
             "event": event,
-            "text": f"{name}: {text} (epoch {runner.epoch}, iteration {runner.iter})",
+            "text": text,
             "run": name,
             "host": socket.gethostname(),
             "epoch": runner.epoch,
             "iter": runner.iter,
-            "metrics": dict(runner.metrics),
+            "metrics": metrics,
         }
         self._notifier.send(message)

@@ -43,3 +43,24 @@ def test_averaged_weights_are_exported(tmp_path: Path, capsys) -> None:
 
 def test_a_run_without_checkpoints_is_an_error(tmp_path: Path) -> None:
     error_of("export", write_config(tmp_path))
+
+
+def test_commands_take_the_url_of_a_checkpoint(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = write_config(tmp_path)
+    url = f"file://{tmp_path}/store"
+    assert main(["train", config, f"work_dir={url}"]) == 0
+    assert main(["dry-run", config, f"resume={url}/last.pth"]) == 0
+    capsys.readouterr()
+    for command in ("test", "export"):
+        options = ["--format", "safetensors"] if command == "export" else []
+        arguments = [command, config, "--checkpoint", f"{url}/last.pth", "--json", *options]
+        assert main(arguments) == 0
+        assert json.loads(capsys.readouterr().out)["checkpoint"] == f"{url}/last.pth"
+    assert (tmp_path / "run/export/model.safetensors").is_file()
+
+
+def test_an_empty_disk_is_an_error_that_names_the_url(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    error = error_of("export", write_config(tmp_path), f"work_dir=file://{tmp_path}/store")
+    assert f"file://{tmp_path}/store/last.pth" in error.suggestion.advice
