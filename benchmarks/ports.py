@@ -6,6 +6,9 @@ Plain loop and port run in turns in one process, on one thread. The time of an i
 time of the thread between its first optimizer step and that of the next iteration; a run counts
 with its median. The ratio is the median over the rounds.
 
+The ports save only at the end, as the plain loops do not save at all: some of their epochs have one
+iteration. `--save` keeps the checkpoint of each epoch.
+
 Lines are those of the functions and classes that only one of the two forms uses.
 """
 
@@ -22,13 +25,16 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from hookline.engine import BaseHook
+from hookline.hooks import CheckpointHook
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -62,7 +68,7 @@ def time_iteration(run: Callable[[], Any], steps: int) -> float:
     return 1e3 * statistics.median(after - before for before, after in pairwise(starts))
 
 
-def compare(name: str, rounds: int) -> dict[str, float]:
+def compare(name: str, rounds: int, hooks: Sequence[BaseHook]) -> dict[str, float]:
     """Return the milliseconds per iteration of both forms, and the median of their ratios."""
     module = importlib.import_module(f"examples.ports.{name}")
     length, steps = RUNS[name]
@@ -71,7 +77,7 @@ def compare(name: str, rounds: int) -> dict[str, float]:
         with tempfile.TemporaryDirectory() as folder:
             forms = [
                 (plain, lambda: module.plain(**length)),
-                (ported, lambda folder=folder: module.ported(folder, **length)),
+                (ported, lambda folder=folder: module.ported(folder, hooks=hooks, **length)),
             ]
             for times, run in forms if number % 2 else reversed(forms):
                 times.append(time_iteration(run, steps))
@@ -126,14 +132,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="the ports; all by default")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--save", action="store_true", help="save after each epoch")
     parser.add_argument("--json", type=Path, help="also write the results here")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     logging.getLogger("hookline").setLevel(logging.ERROR)
     print(f"{'':21}{'lines':>11}{'plain':>10}{'ported':>10}{'ratio':>8}   range")
+    hooks = [] if arguments.save else [CheckpointHook(interval=-1)]
     results = {}
     for name in arguments.names or RUNS:
-        row = {**count_lines(FOLDER / f"{name}.py"), **compare(name, arguments.rounds)}
+        row = {**count_lines(FOLDER / f"{name}.py"), **compare(name, arguments.rounds, hooks)}
         results[name] = row
         lines = f"{row['plain_lines']} → {row['ported_lines']}"
         print(

@@ -25,6 +25,7 @@ from .eval_hook import EvalHook as EvalHook
 from .export_hook import ExportHook as ExportHook
 from .feature_map_hook import FeatureMapHook as FeatureMapHook
 from .freeze_hook import FreezeHook as FreezeHook
+from .generation_hook import GenerationHook as GenerationHook
 from .gradient_flow_hook import GradientFlowHook as GradientFlowHook
 from .histogram_hook import HistogramHook as HistogramHook
 from .iter_timer_hook import IterTimerHook as IterTimerHook

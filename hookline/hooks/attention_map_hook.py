@@ -9,7 +9,9 @@ from torch import nn
 
 from hookline.engine import HOOKS, BaseRunner
 from hookline.errors import require_at_least
-from hookline.hooks.bases.picture import ImageHook, NamedCanvases, select_layers
+from hookline.hooks.bases.layers import select_layers
+from hookline.hooks.bases.picture import ImageHook, NamedCanvases
+from hookline.module_names import named_modules
 from hookline.visual.attention import AttentionRecorder, attention_over_image
 from hookline.visual.canvas import Canvas
 from hookline.visual.colors import BLACK
@@ -66,7 +68,7 @@ class AttentionMapHook(ImageHook):
         self._recorder: AttentionRecorder | None = None
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._layers = {name: module for name, module in runner.model.named_modules() if name}
+        self._layers = named_modules(runner.model)
         if self.layers is not None:
             self._layers = select_layers(self, "layers", self._layers, self.layers)
 

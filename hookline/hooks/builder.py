@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hookline.engine import HOOKS, BaseHook, Priority, get_priority
-from hookline.errors import ConfigError, Problem, suggest
+from hookline.data.protocols import length_of
+from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, get_priority
+from hookline.errors import ConfigError, Problem, Suggestion, parameter_error, suggest
 
 # The priorities by name, for `from hookline.hooks.builder import LOW`.
 HIGHEST, VERY_HIGH, HIGH, ABOVE_NORMAL, NORMAL, BELOW_NORMAL, LOW, VERY_LOW, LOWEST = Priority
@@ -22,6 +23,7 @@ DEFAULT_HOOKS = (
 )
 ACTIONS_OF_STREAMS = 10  # validations and saves of a run whose epochs may never end
 SAVE_PERIOD_OF_STREAMS = "15min"
+MAX_LISTED = 5  # records in a warning
 # Default hooks that a run can drop. Only distributed runs have UnevenBatchHook.
 DROPPABLE = (*DEFAULT_HOOKS, "UnevenBatchHook")
 
@@ -123,6 +125,75 @@ def get_default_hooks(
     ]
     wanted = [hook for hook in defaults if not any(_replaces(other, hook) for other in given)]
     return sorted(wanted, key=lambda hook: get_priority(hook.priority))
+
+
+def check_copied(runner: BaseRunner) -> None:
+    """Raise ConfigError if the work directory is a URL, and no hook copies the files there."""
+    if runner.work_url is None:
+        return
+    saving = _of_kind("CheckpointHook", runner)
+    if not saving:
+        advice = Suggestion(advice="use a CheckpointHook, which copies the files, or a local path")
+        message = "must be local, because this run has no CheckpointHook"
+        raise ConfigError(Problem(message, ("work_dir",), parameter="work_dir", suggestion=advice))
+    for hook in saving:
+        if hook.mirror not in (None, runner.work_url):
+            raise parameter_error(hook, "mirror", "must be left out, because work_dir is a URL")
+
+
+def warn_about_endless_epochs(runner: BaseRunner) -> None:
+    """Warn about waiting for the end of an epoch, which a stream may never reach."""
+    if length_of(runner.train_loader) is not None:
+        return
+    if runner.loop.iter_limit is None:
+        runner.logger.warning(
+            "train_loader (%s) has no length: if it never ends, no epoch does, and nothing is "
+            "validated or saved; pass max_iters=…, the length of the run, or max_train_batches=…, "
+            "that of an epoch",
+            type(runner.train_loader).__name__,
+        )
+        return
+    waiting = _of_kind("EvalHook", runner)
+    for hook in _of_kind("CheckpointHook", runner):
+        if hook.every is None and hook.interval > 0:
+            waiting.append(hook)
+    for hook in waiting:
+        if hook.by_epoch:
+            runner.logger.warning(
+                "%s counts epochs, but train_loader has no length, and its epoch may never end: "
+                "pass by_epoch=False to count iterations",
+                hook.name,
+            )
+
+
+def warn_about_idle_hooks(runner: BaseRunner) -> None:
+    """Warn about hooks that the run never calls: none of their methods has the name of a site."""
+    for hook in runner.hooks:
+        if not hook.get_triggered_stages() and not hook.extra_sites:
+            runner.logger.warning(
+                "%s is never called, because none of its methods is named after a site: "
+                "`hookline sites` lists them",
+                hook.name,
+            )
+
+
+def warn_about_unwritten_records(runner: BaseRunner) -> None:
+    """Warn at the end of a run about images and other records that no hook has written."""
+    names = sorted(runner.events.outbox.lost)
+    if names and runner.is_main:
+        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        runner.logger.warning(
+            "%s%s: recorded but not kept, because no hook of this run writes records; add "
+            "LoggerHook()",
+            ", ".join(names[:MAX_LISTED]),
+            more,
+        )
+
+
+def _of_kind(name: str, runner: BaseRunner) -> list[Any]:
+    """Return the hooks of a runner that are instances of a class, by its name."""
+    kind = HOOKS.get(name)
+    return [hook for hook in runner.hooks if isinstance(hook, kind)]
 
 
 def _replaces(given: BaseHook, default: BaseHook) -> bool:

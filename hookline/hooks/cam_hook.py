@@ -9,7 +9,8 @@ from torch import Tensor, nn
 
 from hookline.engine import HOOKS, BaseRunner
 from hookline.hooks.bases.explain import ExplainHook
-from hookline.hooks.bases.picture import select_layers
+from hookline.hooks.bases.layers import select_layers
+from hookline.module_names import named_modules
 from hookline.visual.attribution import find_last_convolution, grad_cam
 
 
@@ -44,10 +45,10 @@ class CAMHook(ExplainHook):
     layer: str | None = None
 
     def before_train(self, runner: BaseRunner) -> None:
-        self._find_layer(dict(runner.model.named_modules()))
+        self._find_layer(named_modules(runner.model))
 
     def explain(self, model: nn.Module, inputs: Tensor, classes: Tensor) -> dict[str, Tensor]:
-        modules = dict(model.named_modules())
+        modules = named_modules(model)
         name = self._find_layer(modules)
         if name is None:
             raise ValueError("the model has no convolution; set 'layer'")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hookline.engine import HOOKS, BaseRunner, state
 from hookline.events.clearml import ClearMLWriter
-from hookline.hooks.bases.tracker import TrackerHook, is_fresh_run
+from hookline.hooks.bases.reports import is_fresh_run
+from hookline.hooks.bases.tracker import TrackerHook
 
 
 @HOOKS.register()

@@ -9,7 +9,8 @@ from typing import Literal
 from hookline.engine import HOOKS, BaseRunner, state
 from hookline.errors import parameter_error
 from hookline.events.dvclive import DVCLiveWriter
-from hookline.hooks.bases.tracker import TrackerHook, is_fresh_run
+from hookline.hooks.bases.reports import is_fresh_run
+from hookline.hooks.bases.tracker import TrackerHook
 
 
 @HOOKS.register("DvcliveLoggerHook")

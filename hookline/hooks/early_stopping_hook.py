@@ -32,6 +32,8 @@ class EarlyStoppingHook(BaseHook):
         baseline: Only a value better than this resets the patience.
         restore_best_weights: End the run with the weights of the best validation, and with the
             weight average of that time if there is one. Until then, each checkpoint holds a copy.
+            Another `train()` begins with them. An interrupted run keeps its own weights, with which
+            it can continue.
         check_finite: Stop when the metric is NaN or infinite.
         stopping_threshold: Stop when the metric is at least this good.
         divergence_threshold: Stop when the metric is at least this bad.
@@ -130,6 +132,8 @@ class EarlyStoppingHook(BaseHook):
             checkpoint["hooks"][self.name] = self.state_dict()
 
     def after_run(self, runner: BaseRunner) -> None:
+        if runner.stop_reason is not None and "signal" in runner.stop_reason.details:
+            return  # The run is interrupted, and may continue.
         # Only once: a test that follows may be of other weights.
         if self.best is not None and self.judged_at != self._restored_at:
             self._restored_at = self.judged_at

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hookline.checkpoint.trainable import is_partial, with_base
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import parameter_error, require_at_least
 from hookline.optim.averaging import WeightAverage, annealed_momentum, warmup_momentum
@@ -67,6 +68,7 @@ class EMAHook(BaseHook):
     started: bool = state(False)
 
     priority = Priority.ABOVE_NORMAL
+    adds_metrics = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.momentum < 1:
@@ -170,6 +172,8 @@ class EMAHook(BaseHook):
         if saved is None:
             self.average.restart()
             return
+        if is_partial(checkpoint):
+            saved = with_base(self.average.model, checkpoint)["ema_state_dict"]
         self.average.load_state_dict(saved)
         state = checkpoint.get("hooks", {}).get(self.name, {})
         self.updates = state.get("updates", self.updates)

@@ -13,7 +13,9 @@ from torch.utils.hooks import RemovableHandle
 
 from hookline.engine import HOOKS, BaseRunner
 from hookline.errors import require_at_least
-from hookline.hooks.bases.picture import ImageHook, NamedCanvases, select_layers
+from hookline.hooks.bases.layers import select_layers
+from hookline.hooks.bases.picture import ImageHook, NamedCanvases
+from hookline.module_names import named_modules
 from hookline.visual.heat_maps import as_maps, draw_feature_maps, name_maps
 from hookline.visual.samples import take_image
 
@@ -70,7 +72,7 @@ class FeatureMapHook(ImageHook):
         self._outputs: dict[str, np.ndarray] = {}
 
     def before_train(self, runner: BaseRunner) -> None:
-        modules = {name: module for name, module in runner.model.named_modules() if name}
+        modules = named_modules(runner.model)
         if self.layers is not None:
             self._layers = select_layers(self, "layers", modules, self.layers)
             return

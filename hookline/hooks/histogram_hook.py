@@ -8,6 +8,7 @@ import torch
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, state
 from hookline.errors import require_at_least
+from hookline.module_names import named_parameters
 from hookline.visual.gradients import dense_values, local_part
 
 BINS = 64
@@ -51,7 +52,7 @@ class HistogramHook(BaseHook):
         if (runner.iter + 1) // self.interval == self.recorded_at // self.interval:
             return
         self.recorded_at = runner.iter + 1
-        for name, parameter in runner.model.named_parameters():
+        for name, parameter in named_parameters(runner.model):
             path = name.replace(".", "/")
             if self.weights:
                 _record_histogram(runner, f"weights/{path}", parameter)

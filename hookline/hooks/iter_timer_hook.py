@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +10,7 @@ from datetime import timedelta
 from hookline.batches import count_samples
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import require_at_least
+from hookline.profiling.iteration_times import IterationTimes
 
 MAX_PENDING = 1024  # iterations whose times are not computed yet
 
@@ -55,27 +55,25 @@ class IterTimerHook(BaseHook):
 
     def before_train(self, runner: BaseRunner) -> None:
         self._started = self.clock()
-        self._first = runner.iter
-        self._warm = runner.iter + self.warmup_iter
-        self._outside = 0.0  # seconds between iterations: validations, saves, ends of epochs
-        self._outside_until = runner.iter  # the iteration up to which `_outside` is complete
-        self._seconds = 0.0  # of the iterations after the warm-up
-        self._iters = 0  # the number of those iterations
-        self._warmup = 0.0  # seconds of the warm-up
-        self._reported_seconds = 0.0  # `_seconds` at the last report
-        self._reported_iters = 0
-        self._pace = 0.0  # seconds per iteration, for the ETA
+        self._times = IterationTimes(runner.iter, self.warmup_iter, self._now(runner))
+        self._pending = self._times.pending  # the same list: most iterations only add to it
+        self._epoch = runner.epoch
+        self._due = runner.iter  # the iteration at which times are computed at the latest
         self._batch_size = 0  # the largest seen; counting in every iteration would be slow
         samples, phases = runner.sites.costs.phase_totals()
         self._phase_samples = samples
         self._phase_seconds = dict(phases)
-        self._pending: list[tuple[int, float, float]] = []  # iteration, its end, its data time
-        self._due = runner.iter  # the iteration at which times are computed at the latest
-        self._begin(runner)
         runner.events.sources.append(self._compute_times)
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
-        self._skip_pause(runner)
+        if self._compute_times not in runner.events.sources:
+            return  # This is an evaluation without training.
+        self._compute_times()
+        self._times.pause(runner.iter, self._now(runner))
+        self._epoch = runner.epoch
+        self._due = runner.iter  # The first iteration shows the batch size.
+
+    after_val = after_save_checkpoint = before_train_epoch  # other ends of a pause
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         # Exclude the time in which a profile was written.
@@ -91,85 +89,43 @@ class IterTimerHook(BaseHook):
                 self._report(runner)
             self._due = runner.iter + min(self.interval - since_report, MAX_PENDING)
 
-    def after_val(self, runner: BaseRunner) -> None:
-        self._skip_pause(runner)
-
-    def after_save_checkpoint(self, runner: BaseRunner) -> None:
-        self._skip_pause(runner)
-
     def after_train(self, runner: BaseRunner) -> None:
         self._compute_times()
-        if not self._iters:
-            return
-        total = self.clock() - self._started
-        seconds = self._seconds
-        samples, phases = runner.sites.costs.phase_totals()
-        timed = sum(phases.values())
-        if samples and timed:
-            # A share: the timed iterations may be those in which hooks do most.
-            seconds *= 1 - phases["hooks"] / timed
-        runner.logger.info(
-            "Overall training speed: %d iterations in %s (%.6f s / it)",
-            self._iters,
-            _hours_minutes_seconds(seconds),
-            seconds / self._iters,
-        )
-        runner.logger.info(
-            "Total training time: %s (%s on hooks, validations and saves)",
-            _hours_minutes_seconds(total),
-            _hours_minutes_seconds(max(0.0, total - seconds - self._warmup)),
-        )
+        if self._times.iters:
+            self._log_speed(runner)
 
     def cleanup(self, runner: BaseRunner) -> None:
         if self._compute_times in runner.events.sources:
             runner.events.sources.remove(self._compute_times)
 
-    def _skip_pause(self, runner: BaseRunner) -> None:
-        """Count the time since the last iteration as time between iterations."""
-        if self._compute_times not in runner.events.sources:
-            return  # This is an evaluation without training.
-        self._compute_times()
-        now = self.clock() - runner.sites.costs.excluded_seconds
-        self._outside += now - self._iteration_began
-        self._outside_until = runner.iter
-        self._begin(runner)
-
-    def _begin(self, runner: BaseRunner) -> None:
-        """Restart the clock for the next iteration."""
-        self._iteration_began = self.clock() - runner.sites.costs.excluded_seconds
-        self._epoch = runner.epoch
-        self._due = runner.iter  # The first iteration shows the batch size.
+    def _now(self, runner: BaseRunner) -> float:
+        """Return the clock without the time in which profiles were written."""
+        return self.clock() - runner.sites.costs.excluded_seconds
 
     def _compute_times(self) -> None:
         """Compute and record the times of pending iterations."""
         if not self._pending:
             return
-        pending = self._pending
-        self._pending = []
-        iterations, ends, waits = zip(*pending, strict=True)
-        begins = (self._iteration_began, *ends[:-1])
-        seconds = [end - begin for begin, end in zip(begins, ends, strict=True)]
-        self._iteration_began = ends[-1]
-        recorded = warm = bisect_left(iterations, self._warm)
-        self._seconds += sum(seconds[warm:])
-        self._iters += len(ends) - warm
-        if not self.ignore_warmup_time:
-            self._warmup += sum(seconds[:warm])
-            recorded = 0
-        elif warm:
-            self._started = ends[warm - 1]
-        wall_time_of_zero = time.time() - self.clock() + self.runner.sites.costs.excluded_seconds
-        moments = [
-            (iteration, self._epoch, wall_time_of_zero + end)
-            for iteration, end, _ in pending[recorded:]
-        ]
-        self.runner.events.put_history("time", seconds[recorded:], moments)
-        self.runner.events.put_history("data_time", waits[recorded:], moments)
-        self._record_eta(iterations[-1] + 1)
+        runner = self.runner
+        finished = self._times.take()
+        first = 0
+        if self.ignore_warmup_time and finished.warmup:
+            first = finished.warmup
+            self._started = finished.ends[first - 1]
+        wall_time_of_zero = time.time() - self._now(runner)
+        moments = []
+        for iteration, end in zip(finished.iterations[first:], finished.ends[first:], strict=True):
+            moments.append((iteration, self._epoch, wall_time_of_zero + end))
+        runner.events.put_history("time", finished.seconds[first:], moments)
+        runner.events.put_history("data_time", finished.waits[first:], moments)
+        if self.log_eta and self._times.iters and runner.max_iters is not None:
+            done = finished.iterations[-1] + 1
+            eta = self._times.seconds_left(done, runner.max_iters)
+            runner.events.put_iteration_scalar("eta", eta, smoothed=False)
 
     def _report(self, runner: BaseRunner) -> None:
-        seconds = self._seconds - self._reported_seconds
-        iters = self._iters - self._reported_iters
+        """Record rates and phases of the iterations since the last report."""
+        iters, seconds = self._times.start_interval()
         if not iters:
             return
         rate = iters / seconds
@@ -179,27 +135,6 @@ class IterTimerHook(BaseHook):
             **self._mean_phase_times(runner),
         }
         runner.events.put_iteration_scalars(scalars, smoothed=False)
-        self._pace = seconds / iters
-        self._reported_seconds = self._seconds
-        self._reported_iters = self._iters
-
-    def _record_eta(self, done: int) -> None:
-        """Record the time left after an iteration, at the pace since the last report."""
-        runner = self.runner
-        iters = self._iters - self._reported_iters
-        if iters:
-            self._pace = (self._seconds - self._reported_seconds) / iters
-        if self.log_eta and self._iters and runner.max_iters is not None:
-            eta = self._eta(done, runner.max_iters, self._pace)
-            runner.events.put_iteration_scalar("eta", eta, smoothed=False)
-
-    def _eta(self, done: int, end: int, seconds: float) -> float:
-        """Extrapolate the current pace and the mean time between iterations so far."""
-        eta = seconds * (end - done)
-        if self._outside_until > self._first:
-            pause = self._outside / (self._outside_until - self._first)
-            eta += pause * (end - self._outside_until)
-        return eta
 
     def _mean_phase_times(self, runner: BaseRunner) -> dict[str, float]:
         """Return the mean seconds per phase of the iterations sampled since the last report."""
@@ -214,6 +149,29 @@ class IterTimerHook(BaseHook):
         for name, seconds in phases.items():
             means[f"time/{name}"] = (seconds - before.get(name, 0.0)) / count
         return means
+
+    def _log_speed(self, runner: BaseRunner) -> None:
+        total = self.clock() - self._started
+        warmup = 0.0 if self.ignore_warmup_time else self._times.warmup_seconds
+        seconds = self._times.seconds
+        samples, phases = runner.sites.costs.phase_totals()
+        timed = sum(phases.values())
+        if samples and timed:
+            # A share: the timed iterations may be those in which hooks do most.
+            seconds *= 1 - phases["hooks"] / timed
+        runner.logger.info(
+            "Overall training speed: %d iterations in %s (%.6f s / it)",
+            self._times.iters,
+            _hours_minutes_seconds(seconds),
+            seconds / self._times.iters,
+            extra={"is_detail": True},
+        )
+        runner.logger.info(
+            "Total training time: %s (%s on hooks, validations and saves)",
+            _hours_minutes_seconds(total),
+            _hours_minutes_seconds(max(0.0, total - seconds - warmup)),
+            extra={"is_detail": True},
+        )
 
 
 def _hours_minutes_seconds(seconds: float) -> str:

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hookline.data.protocols import count_batches
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
-from hookline.errors import ConfigError, require_at_least, suggest
+from hookline.errors import require_at_least
 from hookline.events import Writer
 from hookline.events.console import ConsoleWriter
 from hookline.events.describe import describe_model
 from hookline.events.jsonl import JSONLinesWriter
-from hookline.events.logs import UserLevel, log_file
+from hookline.events.logs import RunLog
+from hookline.events.named_means import check_named_means
 from hookline.events.record_files import RecordFiles
 from hookline.files import replace_file
 from hookline.hooks.bases.reexports import reexport_hooks
-from hookline.hooks.bases.tracker import (
+from hookline.hooks.bases.reports import (
     combine_ranks,
     evaluation_row,
     is_fresh_run,
@@ -27,6 +28,7 @@ from hookline.hooks.bases.tracker import (
     record_lr_and_memory,
     report_epoch,
 )
+from hookline.report.ending import align_rows, describe_end, describe_stop
 
 LOG = "log.jsonl"
 
@@ -78,27 +80,11 @@ class LoggerHook(BaseHook):
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "interval")
-        for name, mean in (self.means or {}).items():
-            self._check_mean(name, mean)
-        self._writers: list[Writer] = []
-        self._file: Any = None
-
-    def _check_mean(self, name: str, mean: Mapping[str, Any]) -> None:
-        keys = ("of", "over")
-        path = ("means", name)
-        about: dict[str, Any] = {"component": type(self).__name__, "parameter": "means"}
-        for key in mean:
-            if key not in keys:
-                message = f"unknown key {key!r} in means.{name}"
-                suggestion = suggest(key, keys)
-                raise ConfigError(message, path=(*path, key), suggestion=suggestion, **about)
-        if len(mean) < len(keys):
-            message = f"means.{name} needs 'of' (a scalar) and 'over'"
-            raise ConfigError(message, path=path, value=dict(mean), **about)
-        over = mean["over"]
-        if over not in ("epoch", "global") and not (isinstance(over, int) and over > 0):
-            message = f"'over' in means.{name} must be a number of values, 'epoch' or 'global'"
-            raise ConfigError(message, path=(*path, "over"), value=over, **about)
+        check_named_means(type(self).__name__, self.means or {})
+        self._writers: list[Writer] = []  # on rank 0, like the next two
+        self._console: ConsoleWriter | None = None
+        self._lines: JSONLinesWriter | None = None
+        self._log: RunLog | None = None  # on every rank
 
     def before_run(self, runner: BaseRunner) -> None:
         runner.events.keep(self.interval)
@@ -107,13 +93,12 @@ class LoggerHook(BaseHook):
         runner.events.metrics_by_epoch = self.log_metric_by_epoch
         self._started = time.perf_counter()
         if runner.is_main:
-            lines = JSONLinesWriter(runner.work_dir / LOG)
-            files = RecordFiles(runner.work_dir, lines)
-            self._writers = [ConsoleWriter(runner, self.by_epoch), lines, files]
+            self._console = ConsoleWriter(runner, self.by_epoch)
+            self._lines = JSONLinesWriter(runner.work_dir / LOG)
+            files = RecordFiles(runner.work_dir, self._lines)
+            self._writers = [self._console, self._lines, files]
             runner.events.listeners.extend(self._writers)
-        self._user_level = UserLevel(runner.logger)
-        self._file = log_file(runner.work_dir)  # Every rank has a log file.
-        runner.logger.addHandler(self._file)
+        self._log = RunLog(runner.logger, runner.work_dir)
 
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         if runner.loop.resuming:  # After a rollback, remove the records of the repeated part.
@@ -145,9 +130,21 @@ class LoggerHook(BaseHook):
             self._report_rest(runner)
         self.reported_iter = runner.iter
 
+    def before_val(self, runner: BaseRunner) -> None:
+        self._begin_evaluation(runner, "val", runner.val_loader, runner.evaluation.max_val_batches)
+
+    def after_val_iter(self, runner: BaseRunner) -> None:
+        if self._console is not None:
+            self._console.advance_evaluation()
+
     def after_val(self, runner: BaseRunner) -> None:
         # Not in after_val_epoch, where other hooks may still add results.
         self._write_results(runner, "val")
+
+    def before_test(self, runner: BaseRunner) -> None:
+        self._begin_evaluation(runner, "test", runner.test_loader, None)
+
+    after_test_iter = after_val_iter
 
     def after_test(self, runner: BaseRunner) -> None:
         self._write_results(runner, "test")
@@ -157,53 +154,53 @@ class LoggerHook(BaseHook):
             self._report_rest(runner)
         if runner.is_main:
             seconds = time.perf_counter() - self._started
-            runner.logger.info(
-                "stopped: %s, after %d iterations in %.1f s",
-                runner.stop_reason,
-                runner.iter,
-                seconds,
-            )
+            runner.logger.info("stopped: %s", describe_stop(runner, seconds))
+
+    def after_run(self, runner: BaseRunner) -> None:
+        if runner.is_main and runner.mode == "train":
+            for line in align_rows(describe_end(runner)):
+                runner.logger.info("%s", line)
 
     def before_save_checkpoint(self, runner: BaseRunner) -> None:
         # A resumed run does not repeat rows before its checkpoint: they must survive a power cut.
         for writer in self._writers:
             writer.sync()
-        if self._file is not None:
-            self._file.sync()
+        if self._log is not None:
+            self._log.sync()
 
     def on_exception(self, runner: BaseRunner) -> None:
         error = runner.exception
-        if self._file is None or not isinstance(error, Exception):  # A signal is not a failure.
-            return
-        # Only to the file: the console shows the traceback anyway.
-        record = runner.logger.makeRecord(
-            runner.logger.name,
-            logging.ERROR,
-            __file__,
-            0,
-            "failed after %d iterations",
-            (runner.iter,),
-            (type(error), error, error.__traceback__),
-        )
-        self._file.handle(record)
+        if self._log is not None and isinstance(error, Exception):  # A signal is not a failure.
+            self._log.log_failure(error, runner.iter)
 
     def cleanup(self, runner: BaseRunner) -> None:
         for writer in self._writers:
             runner.events.outbox.remove(writer)
             writer.close()
         self._writers = []
-        if self._file is not None:
-            runner.logger.removeHandler(self._file)
-            self._file.close()
-            self._user_level.close()
-            self._file = None
+        self._console = None
+        self._lines = None
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
     def _cut(self, runner: BaseRunner) -> None:
         """Remove records of iterations that the run repeats."""
         for writer in self._writers:
             writer.cut_after(runner.iter)
-            if isinstance(writer, JSONLinesWriter) and self.reported_iter is not None:
-                writer.cut_means_after(self.reported_iter)
+        if self._lines is not None and self.reported_iter is not None:
+            self._lines.cut_means_after(self.reported_iter)
+
+    def _begin_evaluation(
+        self, runner: BaseRunner, mode: str, loaders: Any, limit: int | None
+    ) -> None:
+        """Show the progress of an evaluation."""
+        if self._console is None:
+            return
+        batches = None
+        if runner.evaluation.test_fn is None:
+            batches = count_batches(loaders, limit)
+        self._console.begin_evaluation(mode, batches or None)  # `drive` has no loader to count.
 
     def _report_rest(self, runner: BaseRunner) -> None:
         """Report the iterations since the last report, if there are any."""

@@ -1,4 +1,4 @@
-"""Step one scheduler in every iteration and record a representative learning rate."""
+"""Step one scheduler with the optimizer and record a representative learning rate."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import ConfigError, Suggestion
+from hookline.hooks.bases.optimizing import count_steps
 from hookline.optim import SCHEDULERS
 from hookline.optim.groups import by_name, learning_rates, representative_group
 from hookline.optim.schedulers import (
     build_schedulers,
     check_only_stepper,
     each_scheduler,
+    find_doubts,
     follows_metric,
 )
 
@@ -21,6 +23,8 @@ from hookline.optim.schedulers import (
 @dataclass
 class LRSchedulerHook(BaseHook):
     """Step a scheduler after every iteration and record a representative learning rate.
+
+    With gradient accumulation, it is stepped after the last iteration of each group.
 
     The recorded `lr` belongs to the parameter group with the most parameters. If each group has
     just one parameter, it is the most common initial rate.
@@ -65,6 +69,9 @@ class LRSchedulerHook(BaseHook):
             value = found or None
             raise ConfigError(message, component=self.name, parameter="scheduler", value=value)
         self._scheduler = found[0]
+        if runner.is_main:
+            for doubt in find_doubts(found[0], False, None, optimizer, count_steps(runner)):
+                runner.logger.warning("%s: %s", self.name, doubt)
         self._optimizer = optimizer
         self._main_group = representative_group(optimizer)
 
@@ -77,7 +84,8 @@ class LRSchedulerHook(BaseHook):
 
     def after_train_iter(self, runner: BaseRunner) -> None:
         runner.events.put_iteration_scalar("lr", self.step_rates["lr"], smoothed=False)
-        self._scheduler.step()
+        if not runner.loop.accumulating:
+            self._scheduler.step()
 
     def cleanup(self, runner: BaseRunner) -> None:
         runner.events.step_learning_rates = None

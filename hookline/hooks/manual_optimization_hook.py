@@ -10,7 +10,7 @@ from functools import partial
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority
 from hookline.errors import HooklineError
 from hookline.optim.groups import by_name
-from hookline.optim.step_hooks import follow_steps
+from hookline.optim.step_hooks import follow_steps, warn_about_after_backward
 from hookline.optim.sync import average_gradients
 
 
@@ -21,8 +21,9 @@ class ManualOptimizationHook(BaseHook):
 
     GANs and other unusual orders of steps need it. An iteration in which an optimizer steps, once
     or several times, counts as one optimizer step, and is followed by `after_optimizer_step`. With
-    several ranks, the gradients of an optimizer are averaged over them just before its step. Runs
-    with several optimizers have this hook automatically if the model's `train_step` takes them.
+    `after_backward` is not called: a warning names hooks that need it. With several ranks, the
+    gradients of an optimizer are averaged over them just before its step. Runs with several
+    optimizers have this hook automatically if the model's `train_step` takes them.
 
     Example:
         ```yaml
@@ -52,6 +53,7 @@ class ManualOptimizationHook(BaseHook):
             if runner.parallel.averages_at_step:
                 average = partial(average_gradients, optimizer)
             self._handles.enter_context(follow_steps(optimizer, self._note_step, average))
+        warn_about_after_backward(runner)
 
     def optimize(self, runner: BaseRunner) -> None:
         if not self._has_stepped:
@@ -60,6 +62,15 @@ class ManualOptimizationHook(BaseHook):
         runner.optimizer_steps += 1
         for call in runner.sites.after_optimizer_step:
             call(runner)
+
+    def after_train_epoch(self, runner: BaseRunner) -> None:
+        never_stepped = runner.optimizer is not None and runner.optimizer_steps == 0
+        if never_stepped and runner.epoch == 0 and runner.is_main:
+            runner.logger.warning(
+                "%s: no optimizer has stepped in the first epoch, so the weights may not have "
+                "changed: step it in the model's train_step(batch, optimizer)",
+                self.name,
+            )
 
     def cleanup(self, runner: BaseRunner) -> None:
         self._handles.close()

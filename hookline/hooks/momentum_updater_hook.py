@@ -11,7 +11,7 @@ from hookline.engine import HOOKS, BaseRunner, Priority
 from hookline.errors import ConfigError, Suggestion
 from hookline.hooks.bases.scheduled import ScheduleHook
 from hookline.optim import policies
-from hookline.optim.groups import Group, by_name, momentum_of, set_momentum
+from hookline.optim.groups import Group, by_name, describe_group, momentum_of, set_momentum
 
 
 @dataclass(kw_only=True)
@@ -36,10 +36,11 @@ class MomentumUpdaterHook(ScheduleHook):
     initial_key = "initial_momentum"
 
     def before_run(self, runner: BaseRunner) -> None:
-        for group in self.select_groups(by_name(runner.optimizer)):
+        optimizers = by_name(runner.optimizer)
+        for group in self.select_groups(optimizers):
             if momentum_of(group) is None:
-                name = f" {group['name']!r}" if "name" in group else ""
-                message = f"the parameter group{name} has neither 'momentum' nor 'betas'"
+                found = describe_group(group, optimizers)
+                message = f"{found} has neither 'momentum' nor 'betas'"
                 advice = Suggestion(advice="choose other groups with 'groups'")
                 raise ConfigError(
                     message, component=self.name, parameter="groups", suggestion=advice

@@ -1,4 +1,8 @@
-"""Hooks that own the site `optimize`: backward pass, clipping, optimizer step."""
+"""Hooks that own the site `optimize`: backward pass, clipping, optimizer step.
+
+`OptimizingHook` has these steps. The hooks here add accumulation, loss scaling and autocast to it,
+in methods that extend one step each.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +19,7 @@ from hookline.optim.fp16 import enable_fp16
 from hookline.optim.joint import as_one
 from hookline.optim.scaling import LossScaler, check_loss_scale
 from hookline.optim.sync import gradient_sync
-from hookline.optim.weighing import (
-    GroupWeights,
-    Number,
-    count_terms,
-    sum_over_ranks,
-)
+from hookline.optim.weighing import GroupWeights, Number, count_terms, sum_over_ranks
 from hookline.step import StepFunction
 
 
@@ -171,7 +170,7 @@ class Fp16OptimizerHook(OptimizerHook):
         check_loss_scale(type(self).__name__, self.loss_scale)
 
     def before_run(self, runner: BaseRunner) -> None:
-        self._scaler = LossScaler(runner.device.type, self.loss_scale)
+        self._make_scaler(runner)
         if not enable_fp16(runner.model):
             runner.logger.warning(
                 "%s: no method of the model has auto_fp16, so it runs in full precision: decorate "
@@ -200,6 +199,13 @@ class Fp16OptimizerHook(OptimizerHook):
 
     def scale_loss(self, loss: torch.Tensor) -> torch.Tensor:
         return self._scaler.scale(loss)
+
+    def _make_scaler(self, runner: BaseRunner, enabled: bool = True) -> None:
+        """Make the loss scaler; a second training continues with the scale of the first."""
+        earlier: LossScaler | None = getattr(self, "_scaler", None)
+        self._scaler = LossScaler(runner.device.type, self.loss_scale, enabled)
+        if earlier is not None and runner.iter > 0:
+            self._scaler.load_state_dict(earlier.state_dict())
 
     def _finish(self, runner: BaseRunner) -> None:
         self._scaler.unscale(self._optimizer)
@@ -256,9 +262,8 @@ class AmpOptimizerHook(GradientCumulativeOptimizerHook, Fp16OptimizerHook):
     priority = Priority.LOWEST  # Innermost: no other hook runs under autocast.
 
     def before_run(self, runner: BaseRunner) -> None:
-        device = runner.device.type
-        self._scaler = LossScaler(device, self.loss_scale, enabled=self.dtype == "float16")
-        self._autocast = torch.autocast(device, dtype=getattr(torch, self.dtype))
+        self._make_scaler(runner, enabled=self.dtype == "float16")
+        self._autocast = torch.autocast(runner.device.type, dtype=getattr(torch, self.dtype))
         self._inside = False
         if self.evaluate:
             runner.parallel.step_wrappers[self.name] = self._wrap_step

@@ -32,18 +32,23 @@ class OptimizerModeHook(BaseHook):
     priority = Priority.HIGHEST  # Before EMAHook, which exchanges the weights of the model.
 
     def __post_init__(self) -> None:
+        self._optimizer: object = None
         self._modes = OptimizerModes(None)
 
     def before_run(self, runner: BaseRunner) -> None:
-        self._modes = OptimizerModes(runner.optimizer)
+        if runner.optimizer is not self._optimizer:
+            self._optimizer = runner.optimizer
+            self._modes = OptimizerModes(runner.optimizer)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
         if not self._modes.is_training:
+            runner.checkpointer.wait_for_copy()  # Switching changes the weights.
             self._modes.train()
 
     def before_val(self, runner: BaseRunner) -> None:
         if not self._modes.is_training:
             return
+        runner.checkpointer.wait_for_copy()
         # A validation that only shows results of a resumed run must not round its weights.
         is_exact = runner.loop.resuming
         self._modes.eval(is_exact)
@@ -69,17 +74,18 @@ class OptimizerModeHook(BaseHook):
     def after_load_checkpoint(self, runner: BaseRunner) -> None:
         assert runner.checkpoint is not None
         if not runner.loop.resuming:
+            self._modes.forget()
             return
         weights = runner.checkpoint.get("training_weights", {})
         state = runner.model.state_dict(keep_vars=True)
         with torch.no_grad():
             for name, value in weights.items():
                 state[name].copy_(value)
-        # The restored state of the optimizer is of the same mode.
-        self._modes.is_training = bool(weights)
+        # The state of some optimizers lacks their mode.
+        self._modes.resume(is_training=bool(weights))
 
     def after_train(self, runner: BaseRunner) -> None:
         if self._modes.is_training:
-            self._modes.eval()
+            self._modes.eval(exact=True)  # A second training may continue inside the epoch.
 
     cleanup = after_train

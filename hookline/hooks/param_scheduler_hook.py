@@ -7,8 +7,15 @@ from typing import Any
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, state
 from hookline.errors import HooklineError
+from hookline.hooks.bases.optimizing import count_steps
 from hookline.optim.groups import learning_rates
-from hookline.optim.schedulers import check_only_stepper, check_unit, each_scheduler, follows_metric
+from hookline.optim.schedulers import (
+    check_only_stepper,
+    check_unit,
+    each_scheduler,
+    find_doubts,
+    follows_metric,
+)
 
 
 @HOOKS.register()
@@ -54,10 +61,11 @@ class ParamSchedulerHook(BaseHook):
         self._by_step = []
         # Read `by_epoch` now: a checkpoint that is loaded later overwrites the configured value.
         for scheduler in each_scheduler(runner.scheduler):
+            by_epoch = getattr(scheduler, "by_epoch", self.by_epoch)
+            self._warn(runner, scheduler, by_epoch)
             if follows_metric(scheduler):
                 runner.best.require(self.name, "monitor", self._monitor_of(scheduler))
                 continue
-            by_epoch = getattr(scheduler, "by_epoch", self.by_epoch)
             check_unit(self.name, scheduler, by_epoch, runner.max_epochs, runner.optimizer)
             (self._by_epoch if by_epoch else self._by_step).append(scheduler)
 
@@ -92,6 +100,12 @@ class ParamSchedulerHook(BaseHook):
     def cleanup(self, runner: BaseRunner) -> None:
         self._by_metric = []  # A validation outside training must not step.
         runner.events.step_learning_rates = None
+
+    def _warn(self, runner: BaseRunner, scheduler: Any, by_epoch: bool) -> None:
+        if runner.is_main:
+            lengths = (runner.max_epochs, runner.optimizer, count_steps(runner))
+            for doubt in find_doubts(scheduler, by_epoch, *lengths):
+                runner.logger.warning("%s: %s", self.name, doubt)
 
     def _monitor_of(self, scheduler: Any) -> str:
         return str(getattr(scheduler, "monitor", self.monitor))

@@ -13,7 +13,7 @@ from hookline.errors import ConfigError, require_at_least
 from hookline.events import WRITERS, Writer
 from hookline.events.backlog import Backlog
 from hookline.events.delivery import Delivery
-from hookline.hooks.bases.tracker import (
+from hookline.hooks.bases.reports import (
     evaluation_row,
     is_fresh_run,
     record_losses,

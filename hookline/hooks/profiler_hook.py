@@ -66,6 +66,7 @@ class ProfilerHook(BaseHook):
 
     priority = Priority.LOWEST  # Innermost: counts only operations of the forward pass.
     ranks = "main"
+    after_backward_is_optional = True
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "profile_iters")
@@ -181,24 +182,28 @@ class ProfilerHook(BaseHook):
             self.on_trace_ready(profiler)
 
     def _complete_schedule(self) -> dict[str, int]:
-        tenth = min(10, self.profile_iters // 10)
-        given = self.schedule or {
-            "wait": tenth,
-            "warmup": tenth,
-            "active": 80 if self.by_epoch else self.profile_iters - 2 * tenth,
-        }
+        """Return the schedule with all its parts, checked."""
+        given = self.schedule or self._default_schedule()
         for name, value in given.items():
-            if name not in MIN_SCHEDULE:
-                suggestion = suggest(name, MIN_SCHEDULE)
-                raise parameter_error(
-                    self, "schedule", f"has no {name!r}", value=NO_VALUE, suggestion=suggestion
-                )
-            if not isinstance(value, int) or value < MIN_SCHEDULE[name]:
-                expected = f"needs a whole number of at least {MIN_SCHEDULE[name]} as {name!r}"
-                raise parameter_error(self, "schedule", expected, value=value)
+            self._check_part(name, value)
         schedule = {**MIN_SCHEDULE, **given}
         begin = schedule["wait"] + schedule["warmup"]
         if not self.by_epoch and begin >= self.profile_iters:
             expected = f"must exceed wait + warmup of the schedule, {begin}"
             raise parameter_error(self, "profile_iters", expected)
         return schedule
+
+    def _default_schedule(self) -> dict[str, int]:
+        tenth = min(10, self.profile_iters // 10)
+        active = 80 if self.by_epoch else self.profile_iters - 2 * tenth
+        return {"wait": tenth, "warmup": tenth, "active": active}
+
+    def _check_part(self, name: str, value: Any) -> None:
+        if name not in MIN_SCHEDULE:
+            suggestion = suggest(name, MIN_SCHEDULE)
+            raise parameter_error(
+                self, "schedule", f"has no {name!r}", value=NO_VALUE, suggestion=suggestion
+            )
+        if not isinstance(value, int) or value < MIN_SCHEDULE[name]:
+            expected = f"needs a whole number of at least {MIN_SCHEDULE[name]} as {name!r}"
+            raise parameter_error(self, "schedule", expected, value=value)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hookline.engine import HOOKS, BaseHook, BaseRunner, Priority, StopReason
-from hookline.hooks.bases.tracker import is_fresh_run
+from hookline.hooks.bases.reports import is_fresh_run
 
 if TYPE_CHECKING:
     from hookline.report.recorder import RunRecorder
@@ -94,6 +94,7 @@ class ReportHook(BaseHook):
         recorder.close(in_a_hurry)
         if in_a_hurry:
             return
+        runner.checkpointer.settle_mirror()  # The page names the checkpoints that are only local.
         try:
             recorder.make_page()
         except Exception as error:  # The page can be made again; the run must not fail for it.

@@ -116,6 +116,22 @@ class RollbackHook(BaseHook):
         checkpoint = runner.checkpointer.load_entry(entry)
         skipped = self._bad_batches(at, checkpoint["meta"])
         old_cut = checkpoint["hooks"].get(self.name, {}).get("lr_cut", 1.0)
+        self._remember(at, bad, entry, skipped)
+        # The checkpoint is older than this rollback: resume with the hook's current state.
+        checkpoint["hooks"][self.name] = self.state_dict()
+        runner.checkpointer.resume_from(checkpoint)
+        self.bases = scale_learning_rates(runner.optimizer, runner.scheduler, self.lr_cut / old_cut)
+        checkpoint["hooks"][self.name] = self.state_dict()
+        self._skip_batches(runner)
+        self._reader.discard()
+        numbers = [batch + 1 for _, batch in skipped]
+        back = f"back to {entry.name} (iteration {entry.step}), skipping batches {numbers}"
+        self._report(runner, f"{trouble}: {back}")
+
+    def _remember(
+        self, at: IterationLosses, bad: BadLoss, entry: Entry, skipped: list[list[int]]
+    ) -> None:
+        """Add a rollback to the history, its batches to those to skip, and lower the rate."""
         self.skipped = [*self.skipped, *(each for each in skipped if each not in self.skipped)]
         self.lr_cut *= self.lr_factor
         record = {
@@ -130,16 +146,6 @@ class RollbackHook(BaseHook):
             "back_to": entry.step,
         }
         self.history = [*self.history, record]
-        # The checkpoint is older than this rollback: resume with the hook's current state.
-        checkpoint["hooks"][self.name] = self.state_dict()
-        runner.checkpointer.resume_from(checkpoint)
-        self.bases = scale_learning_rates(runner.optimizer, runner.scheduler, self.lr_cut / old_cut)
-        checkpoint["hooks"][self.name] = self.state_dict()
-        self._skip_batches(runner)
-        self._reader.discard()
-        numbers = [batch + 1 for _, batch in skipped]
-        back = f"back to {entry.name} (iteration {entry.step}), skipping batches {numbers}"
-        self._report(runner, f"{trouble}: {back}")
 
     def _find_checkpoint(self, at: IterationLosses, trouble: str) -> Entry:
         """Return the newest checkpoint from before a bad loss; raise if the run must fail."""

@@ -25,6 +25,7 @@ class RuntimeInfoHook(BaseHook):
     """
 
     priority = Priority.VERY_HIGH
+    adds_metrics = False
 
     def __post_init__(self) -> None:
         self.info: dict[str, Any] = {}

@@ -44,6 +44,7 @@ class SAMHook(OptimizingHook):
         outputs = runner.outputs
         self._differentiate(runner, rank_weight(outputs, runner.world))
         self._collect_parameters(runner)
+        runner.checkpointer.wait_for_copy()  # The weights change before the optimizer's step.
         with perturbed(self._params, self.rho):
             self._repeat(runner)
         runner.outputs = outputs

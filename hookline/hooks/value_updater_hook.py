@@ -58,12 +58,12 @@ class ValueUpdaterHook(ScheduleHook):
     priority = Priority.VERY_HIGH
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         try:
             self._policy = POLICIES.build(self.policy)
         except ConfigError as error:
             raise self._located(error) from error
         self.needs_end = self._policy.needs_end  # type: ignore[misc]
+        super().__post_init__()
         self.hyperparameter = NAMES.get(self.value, self.value)  # type: ignore[misc]
         self.initial_key = f"initial_{self.value}"  # type: ignore[misc]
         self.is_attribute = self.value.startswith(OWNERS)
@@ -84,7 +84,7 @@ class ValueUpdaterHook(ScheduleHook):
         super().before_run(runner)
 
     def initial_values(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[float]:
-        check_value(self.select_groups(optimizers), self.value, self.name)
+        check_value(self.select_groups(optimizers), self.value, self.name, optimizers)
         return super().initial_values(optimizers)
 
     def select_groups(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Group]:

@@ -61,9 +61,30 @@ class VisualizationHook(ResultHook):
         )
 
 
+@dataclass
+class ClassColorsHook(VisualizationHook):
+    """Base of hooks that draw each class in its own color.
+
+    Args:
+        class_names: Names of the classes. None uses the names that the data set has.
+        palette: Colors of the classes. None uses a palette that color-blind readers can
+            distinguish.
+    """
+
+    class_names: list[str] | None = None
+    palette: list[Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._palette = _parse_colors(self, "palette", self.palette)
+
+    def get_class_names(self, runner: BaseRunner, mode: str) -> Sequence[str]:
+        return self.class_names or super().get_class_names(runner, mode)
+
+
 @HOOKS.register()
 @dataclass
-class DetVisualizationHook(VisualizationHook):
+class DetVisualizationHook(ClassColorsHook):
     """Draw boxes with labels and scores, ground truth and prediction side by side.
 
     Targets and predictions are one dict for each image, with `boxes` [N, 4], `labels` and optional
@@ -71,9 +92,6 @@ class DetVisualizationHook(VisualizationHook):
     fractions of the image. A color is a name, `#rrggbb` or `[r, g, b]`.
 
     Args:
-        class_names: Names of the classes. None uses the names that the data set has.
-        palette: Colors of the classes. None uses a palette that color-blind readers can
-            distinguish.
         bbox_color: Color of all boxes. None uses the color of the class.
         text_color: Color of the text in labels. None chooses a readable one.
         thickness: Line width of the boxes, in pixels.
@@ -91,8 +109,6 @@ class DetVisualizationHook(VisualizationHook):
         ```
     """
 
-    class_names: list[str] | None = None
-    palette: list[Any] | None = None
     bbox_color: Any = None
     text_color: Any = None
     thickness: int = 2
@@ -104,12 +120,8 @@ class DetVisualizationHook(VisualizationHook):
         if self.box_format not in FORMATS:
             suggestion = suggest(self.box_format, FORMATS)
             raise parameter_error(self, "box_format", "is unknown", suggestion=suggestion)
-        self._palette = _parse_colors(self, "palette", self.palette)
         self._box_color = _parse_optional_color(self, "bbox_color")
         self._text_color = _parse_optional_color(self, "text_color")
-
-    def get_class_names(self, runner: BaseRunner, mode: str) -> Sequence[str]:
-        return self.class_names or super().get_class_names(runner, mode)
 
     def draw(self, batch: ResultBatch) -> Canvas:
         style = BoxStyle(
@@ -134,15 +146,12 @@ class DetVisualizationHook(VisualizationHook):
 
 @HOOKS.register()
 @dataclass
-class SegVisualizationHook(VisualizationHook):
+class SegVisualizationHook(ClassColorsHook):
     """Draw masks over images, ground truth and prediction side by side, with a legend.
 
     Masks are index maps [H, W], scores [classes, H, W] or stacks of binary masks.
 
     Args:
-        class_names: Names of the classes. None uses the names that the data set has.
-        palette: Colors of the classes. None uses a palette that color-blind readers can
-            distinguish.
         opacity: Opacity of the masks, from 0 to 1.
         show_edge: Draw the edges of the masks.
         background: Class that stays transparent, by its number or name. None means the classes
@@ -159,8 +168,6 @@ class SegVisualizationHook(VisualizationHook):
         ```
     """
 
-    class_names: list[str] | None = None
-    palette: list[Any] | None = None
     opacity: float = 0.5
     show_edge: bool = True
     background: int | str | None = None
@@ -169,7 +176,6 @@ class SegVisualizationHook(VisualizationHook):
         super().__post_init__()
         if not 0 <= self.opacity <= 1:
             raise parameter_error(self, "opacity", "must be from 0 to 1")
-        self._palette = _parse_colors(self, "palette", self.palette)
 
     def before_run(self, runner: BaseRunner) -> None:
         super().before_run(runner)
@@ -177,9 +183,6 @@ class SegVisualizationHook(VisualizationHook):
         if isinstance(self.background, str) and names and self.background not in names:
             suggestion = suggest(self.background, names)
             raise parameter_error(self, "background", "is not a class", suggestion=suggestion)
-
-    def get_class_names(self, runner: BaseRunner, mode: str) -> Sequence[str]:
-        return self.class_names or super().get_class_names(runner, mode)
 
     def draw(self, batch: ResultBatch) -> Canvas:
         background = find_class(self.background, batch.class_names)

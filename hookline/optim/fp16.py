@@ -12,32 +12,45 @@ import torch
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def auto_fp16(apply_to: Iterable[str] | None = None, out_fp32: bool = False) -> Callable[[F], F]:
+def auto_fp16(
+    apply_to: Iterable[str] | None = None,
+    out_fp32: bool = False,
+    dtype: torch.dtype | None = None,
+    owners: tuple[type, ...] = (torch.nn.Module,),
+) -> Callable[[F], F]:
     """Run a method in half precision while the module's `fp16_enabled` is true; a decorator.
-
-    Half precision is the autocast type of the device: float16 on GPUs, bfloat16 on CPUs.
 
     Args:
         apply_to: The arguments to cast as well; all if None.
         out_fp32: Whether the result is cast back to float32.
+        dtype: The type of half precision; None for the autocast type of the device, which is
+            float16 on GPUs and bfloat16 on CPUs.
+        owners: The classes whose methods may be decorated.
     """
 
     def decorate(method: F) -> F:
-        return _in_precision(method, apply_to, half=True, cast_back=out_fp32)
+        return _in_precision(method, apply_to, dtype, owners, half=True, cast_back=out_fp32)
 
     return decorate
 
 
-def force_fp32(apply_to: Iterable[str] | None = None, out_fp16: bool = False) -> Callable[[F], F]:
+def force_fp32(
+    apply_to: Iterable[str] | None = None,
+    out_fp16: bool = False,
+    dtype: torch.dtype | None = None,
+    owners: tuple[type, ...] = (torch.nn.Module,),
+) -> Callable[[F], F]:
     """Run a method in float32 inside `auto_fp16`; a decorator.
 
     Args:
         apply_to: The arguments to cast as well; all if None.
         out_fp16: Whether the result is cast back to half precision.
+        dtype: The type of half precision; None for the autocast type of the device.
+        owners: The classes whose methods may be decorated.
     """
 
     def decorate(method: F) -> F:
-        return _in_precision(method, apply_to, half=False, cast_back=out_fp16)
+        return _in_precision(method, apply_to, dtype, owners, half=False, cast_back=out_fp16)
 
     return decorate
 
@@ -63,7 +76,14 @@ def cast(value: Any, source: torch.dtype, target: torch.dtype) -> Any:
     return value
 
 
-def _in_precision(method: F, apply_to: Iterable[str] | None, half: bool, cast_back: bool) -> F:
+def _in_precision(
+    method: F,
+    apply_to: Iterable[str] | None,
+    dtype: torch.dtype | None,
+    owners: tuple[type, ...],
+    half: bool,
+    cast_back: bool,
+) -> F:
     signature = inspect.signature(method)
     chosen = set(signature.parameters) if apply_to is None else set(apply_to)
     unknown = sorted(chosen - set(signature.parameters))
@@ -72,14 +92,13 @@ def _in_precision(method: F, apply_to: Iterable[str] | None, half: bool, cast_ba
 
     @functools.wraps(method)
     def wrapped(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(self, torch.nn.Module):
-            raise TypeError(
-                f"{method.__qualname__}: only methods of a torch.nn.Module can be decorated"
-            )
+        if not isinstance(self, owners):
+            names = " or ".join(owner.__name__ for owner in owners)
+            raise TypeError(f"{method.__qualname__}: only methods of {names} can be decorated")
         if not getattr(self, "fp16_enabled", False):
             return method(self, *args, **kwargs)
         device = _device_type(self, args, kwargs)
-        half_dtype = torch.get_autocast_dtype(device)
+        half_dtype = dtype or torch.get_autocast_dtype(device)
         source = torch.float32 if half else half_dtype
         target = half_dtype if half else torch.float32
         bound = signature.bind(self, *args, **kwargs)

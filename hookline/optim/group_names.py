@@ -8,6 +8,7 @@ from typing import Any
 from torch import nn
 
 from hookline.errors import HooklineError, Suggestion
+from hookline.module_names import named_parameters
 from hookline.optim.groups import Optimizers, by_name
 
 GroupNames = dict[str, list[list[str]]]
@@ -18,7 +19,7 @@ def name_parameters(modules: Mapping[str, Any]) -> dict[str, nn.Parameter]:
     named = {}
     for prefix, module in modules.items():
         if isinstance(module, nn.Module):
-            for name, parameter in module.named_parameters():
+            for name, parameter in named_parameters(module):
                 named[f"{prefix}.{name}"] = parameter
     return named
 

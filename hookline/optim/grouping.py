@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from hookline.errors import ConfigError, KeyPath, Suggestion, suggest
+from hookline.module_names import named_parameters
 from hookline.optim.groups import Group, Optimizers, by_name
 from hookline.optim.patterns import (
     NamedParameter,
@@ -110,7 +111,7 @@ def describe_groups(optimizers: Optimizers | None) -> list[GroupRow]:
 def check_disjoint(optimizers: Optimizers, model: nn.Module) -> None:
     """Raise ConfigError with the names of parameters that two optimizers would step."""
     owners: dict[int, str] = {}
-    names = {id(each): name for name, each in model.named_parameters()}
+    names = {id(each): name for name, each in named_parameters(model)}
     shared: dict[tuple[str, str], list[str]] = {}
     for key, optimizer in by_name(optimizers).items():
         for group in optimizer.param_groups:

@@ -67,6 +67,17 @@ def choose_groups(
     return [group for labels, group in labeled if labels & wanted]
 
 
+def describe_group(group: Group, optimizers: Mapping[str, torch.optim.Optimizer]) -> str:
+    """Return a group in the words of a message, with its name and that of its optimizer."""
+    names = []
+    for name, optimizer in optimizers.items():
+        if name and any(each is group for each in optimizer.param_groups):
+            names.append(name)
+    if "name" in group:
+        names.append(str(group["name"]))
+    return f"the parameter group {'/'.join(names)!r}" if names else "the parameter group"
+
+
 def learning_rates(optimizers: Optimizers | None, main: int = 0) -> dict[str, float]:
     """Return the learning rates by the names under which they are logged.
 

@@ -7,9 +7,10 @@ import re
 from torch import nn
 from torch.nn.modules import loss as torch_losses
 
+from hookline.parts import PARTS
 from hookline.registry import Registry
 
-LOSSES: Registry[nn.Module] = Registry("loss", nn.Module)
+LOSSES: Registry[nn.Module] = Registry("loss", nn.Module, factories=True, parts=PARTS)
 
 WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

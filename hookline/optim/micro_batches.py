@@ -8,14 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from hookline.batches import COUNTS, count_samples, stated_count
+from hookline.batches import COUNTS, IGNORED, count_samples, stated_count
 from hookline.errors import HooklineError
 from hookline.optim.sync import average_over_ranks
 from hookline.optim.weighing import GroupWeights, count_terms
 from hookline.step import Outputs, StepFunction
 
 Gradients = list[torch.Tensor | None]
-IGNORED = -100  # the target that torch's losses ignore by default
 
 
 def evaluate_in_parts(step: StepFunction, batch: Any, size: int, loss_fn: Any = None) -> Outputs:

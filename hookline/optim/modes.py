@@ -38,6 +38,22 @@ class OptimizerModes:
         groups = [group for each in self._optimizers for group in each.param_groups]
         return [parameter for group in groups for parameter in group["params"]]
 
+    @torch.no_grad()
+    def resume(self, is_training: bool) -> None:
+        """Set a mode without changing the weights, which are those of this mode already."""
+        self.forget()
+        values = [each.detach().clone() for each in self.parameters]
+        if is_training:
+            self.train()
+        else:
+            self.eval()
+        for parameter, value in zip(self.parameters, values, strict=True):
+            parameter.copy_(value)
+
+    def forget(self) -> None:
+        """Drop the copy of the training weights: the model has got other weights since."""
+        self._kept = None
+
     def eval(self, exact: bool = False) -> None:
         """Give the model the weights for evaluation.
 

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from torch import nn
 
 from hookline.errors import ConfigError, KeyPath, Suggestion, suggest
+from hookline.module_names import class_name, without_wrapper
 
 Patterns = str | Sequence[str]
 WILDCARDS = frozenset("*?[")
@@ -39,7 +40,7 @@ def list_parameters(model: nn.Module, trainable_only: bool = True) -> list[Named
     found: dict[int, NamedParameter] = {}
     for prefix, module in model.named_modules():
         for name, parameter in module.named_parameters(recurse=False):
-            full_name = f"{prefix}.{name}" if prefix else name
+            full_name = without_wrapper(f"{prefix}.{name}" if prefix else name)
             if parameter.requires_grad or not trainable_only:
                 found.setdefault(id(parameter), NamedParameter(full_name, parameter, module))
     return list(found.values())
@@ -147,7 +148,7 @@ def _meets(condition: str, parameter: NamedParameter) -> bool:
 
 
 def _is_of_type(text: str, module: nn.Module) -> bool:
-    kind = type(module).__name__
+    kind = class_name(module)
     if text == "norm":
         return "norm" in kind.lower()
     return kind == text
@@ -159,6 +160,6 @@ def _suggest_pattern(pattern: str, known: list[NamedParameter]) -> Suggestion:
     if condition and any(fits(text, each) for each in known if text):
         return Suggestion(advice=f"parameters fit {text!r}, but none of them {condition!r}")
     words = {part for each in known for part in each.name.split(".") if not part.isdigit()}
-    kinds = {type(each.module).__name__ for each in known}
+    kinds = {class_name(each.module) for each in known}
     options = sorted({*words, *kinds, *(each.name for each in known)})
     return suggest(text or condition, options)

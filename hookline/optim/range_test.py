@@ -18,7 +18,9 @@ from hookline.optim.modes import OptimizerModes
 
 MIN_ITERATIONS = 10
 SMOOTHING = 0.3  # standard deviation of the smoothing, in decades of the rate
-FALL_SHARE = 0.8  # of the whole fall of the loss, which is over at the suggested rate
+FALL_SHARE = 0.95  # of the whole fall of the loss, which is over at the suggested rate
+MARGIN = 2.0  # at least, between the suggestion and the rate of the lowest loss
+COUNT = 200  # batches: with fewer, a model has little time to learn before a rate is too high
 START_SHARE = 0.1  # of the points, whose rates are too small to change the loss
 NOISE_SCALE = 1.5  # from a median absolute deviation to a standard deviation, about
 DIVERGENCE_FACTOR = 3.0  # The test ends when the loss rises by this multiple of its fall.
@@ -32,10 +34,16 @@ class RangeTest(NamedTuple):
     losses: list[float]
 
     def smoothed(self) -> list[float]:
-        """Return the losses without outliers, smoothed over 0.3 decades of the rate."""
+        """Return the losses without outliers, smoothed over 0.3 decades of the rate.
+
+        They are cut above the start, so that a sudden divergence does not reach far to its left.
+        """
         medians = _running_medians(self.losses)
         if len(medians) < 2:
             return medians
+        start = _level_at_start(medians)
+        limit = start + (start - min(medians))
+        medians = [min(each, limit) for each in medians]
         spacing = math.log10(self.rates[-1] / self.rates[0]) / (len(self.rates) - 1)
         if spacing <= 0:
             return medians
@@ -52,24 +60,25 @@ class RangeTest(NamedTuple):
         return curve
 
     def suggestion(self) -> float | None:
-        """Return the rate at which most of the fall of the loss is over; None if it never falls.
+        """Return the rate at which 95 % of the fall of the loss is over; None if it never falls.
 
         The fall begins at the level of the first points, and ends at the lowest point of the
-        smoothed curve. The steepest point would often be too low a rate, and noise displaces it:
+        smoothed curve. Half the rate of that point is the limit, because higher ones soon diverge.
+        The steepest point would often be too low a rate, and noise displaces it:
         `benchmarks/lr_finder.py` compares suggestions with a grid.
         """
         curve = self.smoothed()
         lowest = min(range(len(curve)), key=curve.__getitem__, default=0)
         if lowest == 0:
             return None
-        start = statistics.median(curve[: max(1, int(len(curve) * START_SHARE))])
+        start = _level_at_start(curve)
         fall = start - curve[lowest]
         if fall <= self._noise(curve, lowest):
             return None
         index = lowest
         while index > 0 and curve[index - 1] <= start - FALL_SHARE * fall:
             index -= 1
-        return self.rates[index]
+        return min(self.rates[index], max(self.rates[lowest] / MARGIN, self.rates[0]))
 
     def _noise(self, curve: list[float], end: int) -> float:
         """Return about the standard deviation of the losses from the curve."""
@@ -84,7 +93,7 @@ def range_test(
     batches: Iterable[Any],
     start: float = 1e-7,
     end: float = 10.0,
-    count: int = 100,
+    count: int = COUNT,
 ) -> RangeTest:
     """Train with growing rates, then restore the model, the optimizer and the random numbers.
 
@@ -129,6 +138,10 @@ def has_diverged(losses: list[float]) -> bool:
     lowest = min(levels)
     fall = max(levels[0] - lowest, abs(lowest))
     return levels[-1] > lowest + DIVERGENCE_FACTOR * fall
+
+
+def _level_at_start(values: list[float]) -> float:
+    return statistics.median(values[: max(1, int(len(values) * START_SHARE))])
 
 
 def _running_medians(values: list[float]) -> list[float]:

@@ -34,9 +34,12 @@ def add_parts(run: Any, checkpoint: dict[str, Any]) -> None:
     """Add the states of objects and the names of grouped and frozen parameters to a checkpoint."""
     named = named_parameters(run)
     checkpoint["meta"]["param_groups"] = group_names(run.optimizer, named)
+    initial = run.checkpointer.initially_frozen
+    saved = frozen_names(named)
+    # One list for both, if they are equal: a file has each list once.
     checkpoint["meta"]["frozen"] = {
-        "initial": run.checkpointer.initially_frozen,
-        "saved": frozen_names(named),
+        "initial": initial,
+        "saved": initial if saved == initial else saved,
     }
     objects = collect_objects(objects_of(run))
     if objects:

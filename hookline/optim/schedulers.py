@@ -13,6 +13,8 @@ from hookline.registry import Registry
 
 # Parameters that every scheduler's config may have in addition to those of its class.
 COMMON = {"by_epoch": bool, "monitor": str}
+# Attributes of torch's schedulers with the steps that they last.
+LENGTHS = ("T_max", "total_iters")
 
 
 def each_scheduler(schedulers: Any) -> Iterator[Any]:
@@ -65,6 +67,50 @@ def check_unit(
             f"{kind} is stepped with the optimizer, and the run has none: pass optimizer=…",
             component=hook,
             parameter="by_epoch",
+        )
+
+
+def find_doubts(
+    scheduler: Any,
+    by_epoch: bool,
+    max_epochs: int | None,
+    optimizers: Optimizers | None,
+    max_steps: int | None = None,
+) -> Iterator[str]:
+    """Yield warnings about a scheduler of another optimizer, or one of another length than the run.
+
+    Args:
+        scheduler: The scheduler.
+        by_epoch: Whether it is stepped after each epoch.
+        max_epochs: The length of the run in epochs, if it is known.
+        optimizers: Those of the run.
+        max_steps: The length of the run in optimizer steps, if it is known.
+    """
+    kind = type(scheduler).__name__
+    changed = getattr(scheduler, "optimizer", None)
+    if changed is not None and all(each is not changed for each in by_name(optimizers).values()):
+        yield f"{kind} belongs to another optimizer than the run's, whose rates it does not change"
+    for name in LENGTHS:
+        length = getattr(scheduler, name, None)
+        if by_epoch and max_epochs is not None and length is not None and length > max_epochs:
+            yield (
+                f"{kind} with {name}={length} is stepped only {max_epochs} times, after each "
+                f"epoch; if {name} counts optimizer steps, use ParamSchedulerHook(by_epoch=False)"
+            )
+    if by_epoch or max_steps is None:
+        return
+    for name in (*LENGTHS, "total_steps"):
+        length = getattr(scheduler, name, None)
+        if length is not None and length > max_steps:
+            yield (
+                f"{kind} with {name}={length} is stepped only {max_steps} times, once for each "
+                "optimizer step of the run"
+            )
+    total = getattr(scheduler, "total_steps", None)
+    if total is not None and total < max_steps:
+        yield (
+            f"{kind} raises an error after its {total} steps, and the run has {max_steps} "
+            f"optimizer steps: set total_steps={max_steps}"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 
 import torch
 
@@ -19,3 +20,19 @@ def follow_steps(
     if before is not None:
         handles.callback(optimizer.register_step_pre_hook(lambda *_: before()).remove)
     return handles
+
+
+def warn_about_after_backward(runner: Any) -> None:
+    """Warn about hooks that wait for `after_backward` in a run that never calls it."""
+    names = [
+        hook.name
+        for hook in runner.sites.hooks["after_backward"]
+        if not getattr(hook, "after_backward_is_optional", False)
+    ]
+    if names and runner.is_main:
+        runner.logger.warning(
+            "after_backward is never called, because this run steps its optimizers itself: %s %s "
+            "it",
+            ", ".join(names),
+            "has" if len(names) == 1 else "have",
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 
 from hookline.errors import ConfigError, Suggestion, suggest
 from hookline.optim import policies
-from hookline.optim.groups import Group
+from hookline.optim.groups import Group, describe_group
 from hookline.registry import Registry
 
 POLICIES: Registry[policies.Policy] = Registry("policy", policies.Policy)
@@ -141,17 +141,21 @@ def numeric_values(group: Group) -> list[str]:
     return found
 
 
-def check_value(groups: Iterable[Group], path: str, owner: str) -> None:
-    """Raise ConfigError unless all groups have a value."""
+def check_value(
+    groups: Iterable[Group],
+    path: str,
+    owner: str,
+    optimizers: Mapping[str, torch.optim.Optimizer],
+) -> None:
+    """Raise ConfigError unless all groups, of optimizers by name, have a value."""
     for group in groups:
         if read_value(group, path) is None:
             known = numeric_values(group)
-            name = f" {group['name']!r}" if "name" in group else ""
             suggestion = suggest(path, known)
             if suggestion.nearest is None:
                 suggestion = Suggestion(known=tuple(known))
             raise ConfigError(
-                f"the parameter group{name} has no such value",
+                f"{describe_group(group, optimizers)} has no such value",
                 component=owner,
                 parameter="value",
                 value=path,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import signal
 
 import pytest
 import torch
 
 from hookline import Runner
-from hookline.engine import BaseHook
+from hookline.engine import BaseHook, Interrupted
 from hookline.errors import ConfigError
 from hookline.hooks import (
     CheckpointHook,
@@ -268,6 +269,36 @@ def test_restored_weights_are_logged_once_and_a_later_test_restores_nothing(tmp_
     runner.test()
     assert_same(runner.model, other)
     assert logged(caplog, "EarlyStoppingHook", "epoch 2", level="INFO") == [record]
+
+
+class Weights(BaseHook):
+    """Keeps the weights after each iteration; may interrupt one as Ctrl-C does."""
+
+    def __init__(self, interrupt_at: int | None = None) -> None:
+        self.interrupt_at = interrupt_at
+        self.weights: dict[int, list[float]] = {}
+
+    def after_train_iter(self, runner):
+        self.weights[runner.iter] = runner.model[0].weight.flatten().tolist()
+        if runner.iter == self.interrupt_at:
+            signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("interrupt_at", [4, 5])  # inside an epoch, and at its end
+def test_an_interrupted_run_continues_with_its_own_weights(tmp_path, interrupt_at):
+    def run(folder, weights):
+        hooks = [{"type": "EvalHook"}, Scores(1.0, 2.0, 3.0, 4.0), EarlyStoppingHook(), weights]
+        parts = {"train_loader": batches(2), "val_loader": batches(1), "max_epochs": 4}
+        return make_runner(folder, *hooks, {"type": "CheckpointHook"}, **parts)
+
+    whole, parts = Weights(), Weights(interrupt_at)
+    run(tmp_path / "whole", whole).train()
+    runner = run(tmp_path / "parts", parts)
+    with pytest.raises(Interrupted):
+        runner.train()
+    runner.train()
+    assert parts.weights == whole.weights
+    assert runner.hook("EarlyStoppingHook").best_epoch == 1
 
 
 def test_with_an_average_its_best_state_comes_back_too_and_is_never_mixed_up_with_the_weights(

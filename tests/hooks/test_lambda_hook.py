@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hookline.engine import HOOKS
-from hookline.errors import RegistrationError
+from hookline.errors import ConfigError, RegistrationError
 from hookline.hooks import LambdaHook
 from tests.helpers import make_runner
 from tests.problems import raises_problem
@@ -31,6 +31,8 @@ def test_a_closure_hook_is_the_same_with_a_site_and_a_function(tmp_path):
 
 def test_wrong_sites_and_arguments_are_rejected_at_once(tmp_path):
     with raises_problem(component="LambdaHook", parameter="after_epok", nearest="after_epoch"):
+        LambdaHook(after_epok=print)
+    with pytest.raises(ConfigError, match="unknown site 'after_epok'"):
         LambdaHook(after_epok=print)
     with raises_problem(component="LambdaHook", parameter="after_epoch", value=3):
         LambdaHook(after_epoch=3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import logging
 
@@ -16,7 +17,7 @@ from hookline.engine import BaseHook
 from hookline.hooks import LoggerHook
 from tests.events.parts import PutEverything
 from tests.helpers import batches
-from tests.problems import raises_problem
+from tests.problems import logged, raises_problem
 
 
 def run(folder, *hooks, **parts) -> Runner:
@@ -227,6 +228,20 @@ def test_lines_go_to_the_users_own_logging_if_there_is_one(tmp_path, caplog, cap
     assert capsys.readouterr().out == ""
 
 
+def test_a_run_by_iterations_on_a_stream_shows_its_progress_with_a_logger_of_the_user(
+    tmp_path, caplog
+):
+    class Stream:
+        def __iter__(self):
+            return itertools.cycle(batches(3))
+
+    with caplog.at_level(logging.INFO, logger="hookline"):
+        parts = {"train_loader": Stream(), "max_epochs": None, "max_iters": 4}
+        run(tmp_path, LoggerHook(interval=2), **parts)
+    lines = [text.split("  ")[:2] for text in caplog.messages if text.startswith("train ")]
+    assert lines == [["train", "iter 2/4"], ["train", "iter 4/4"]]
+
+
 def test_without_logging_lines_are_printed_and_the_logger_is_left_as_it_was(tmp_path, capsys):
     logger, root = logging.getLogger("hookline"), logging.getLogger()
     handlers, root.handlers = root.handlers, []
@@ -284,6 +299,14 @@ def test_loggers_are_closed_after_a_failure_and_no_row_is_lost(tmp_path):
     assert [row["iter"] for row in rows(tmp_path)] == [2, 4]
     assert hook._writers == []
     assert logging.getLogger("hookline").handlers == []
+    (file,) = tmp_path.glob("*.log")
+    assert "failed after 4 iterations" in file.read_text()
+    assert "RuntimeError: broken" in file.read_text()
+
+
+def test_an_interval_below_1_is_rejected():
+    with raises_problem(component="LoggerHook", parameter="interval", value=0):
+        LoggerHook(interval=0)
 
 
 def test_not_a_number_is_written_as_text(tmp_path):
@@ -371,6 +394,17 @@ def test_images_histograms_and_texts_are_kept_by_default(tmp_path):
     assert Image.open(tmp_path / rows(tmp_path, "image")[0]["path"]).size == (8, 8)
     assert sum(rows(tmp_path, "histogram")[0]["counts"]) == 100
     assert rows(tmp_path, "text")[0]["text"] == "a <b>note</b>"
+
+
+def test_an_image_with_numbers_that_are_clipped_is_reported_once(tmp_path, caplog):
+    class Normalized(BaseHook):
+        def after_train_iter(self, events):
+            events.put_image("normalized", torch.full((4, 4), -1.0))
+            events.put_image("right", torch.ones(4, 4))
+
+    run(tmp_path, Normalized())
+    assert len(logged(caplog, "image")) == len(logged(caplog, "'normalized'")) == 1
+    assert rows(tmp_path, "image")
 
 
 def test_single_numbers_that_a_models_own_step_returns_are_reported_too(tmp_path):

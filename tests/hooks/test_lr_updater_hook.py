@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch import nn
@@ -13,6 +15,7 @@ from hookline.hooks import (
     LrUpdaterHook,
     OneCycleLrUpdaterHook,
     StepLrUpdaterHook,
+    StopAtHook,
 )
 from tests.helpers import batches, make_runner, small_model
 from tests.hooks.schedule_tables import (
@@ -227,6 +230,40 @@ def test_a_custom_policy_implements_compute(tmp_path):
 def test_a_run_in_iterations_may_be_scheduled_by_epoch(tmp_path):
     got = rates_of(tmp_path, StepLrUpdaterHook(step=1, gamma=0.5), max_epochs=None, max_iters=5)
     assert got == [0.1, 0.1, 0.05, 0.05, 0.025]
+
+
+class Longer(BaseHook):
+    """Train on one more batch in each epoch, from 2 on."""
+
+    def before_train_epoch(self, runner):
+        runner.set_train_loader(batches(runner.epoch + 2))
+
+
+@pytest.mark.parametrize(
+    ("by_epoch", "length", "last"), [(False, {"max_epochs": 4}, 13 / 14), (True, {"max_iters": 9}, 2 / 3)]
+)  # fmt: skip
+@pytest.mark.parametrize("stop", [1, 2, 4, 7])
+def test_a_schedule_follows_replaced_training_data_and_resumes_exactly(
+    tmp_path, by_epoch, length, last, stop
+):
+    def train(folder, *hooks):
+        model, rates = small_model(), Rates()
+        schedule = CosineAnnealingLrUpdaterHook(min_lr=0.0, by_epoch=by_epoch)
+        Runner(
+            model,
+            train_loader=batches(9),
+            optimizer=torch.optim.SGD(model.parameters(), lr=BASE),
+            loss_fn=nn.CrossEntropyLoss(),
+            hooks=[schedule, Longer(), rates, *hooks],
+            work_dir=tmp_path / folder,
+            resume="auto",
+            **length,
+        ).train()
+        return [row[0] for row in rates.seen]
+
+    whole = train("whole")
+    assert whole[-1] == pytest.approx(BASE * (1 + math.cos(math.pi * last)) / 2)
+    assert train("cut", StopAtHook(iter=stop)) + train("cut") == whole
 
 
 def test_a_second_policy_is_refused(tmp_path):

@@ -8,7 +8,13 @@ from torch import nn
 
 from hookline import Runner
 from hookline.engine import BaseHook
-from hookline.hooks import ManualOptimizationHook, ParamSchedulerHook
+from hookline.hooks import (
+    FreezeHook,
+    HistogramHook,
+    ManualOptimizationHook,
+    ParamSchedulerHook,
+    ThroughputHook,
+)
 from tests.helpers import batches
 
 
@@ -131,6 +137,38 @@ def test_a_model_that_steps_itself_beside_optimizer_hook_gets_the_name_of_the_ri
     with pytest.raises(RuntimeError) as caught:
         runner.train()
     assert any("ManualOptimizationHook" in note for note in caught.value.__notes__)
+
+
+class NeverSteps(nn.Linear):
+    def train_step(self, batch, optimizer):
+        return {"loss": nn.functional.cross_entropy(self(batch[0]), batch[1]).detach()}
+
+
+def test_an_epoch_without_a_step_is_reported(tmp_path, caplog):
+    model = NeverSteps(6, 3)
+    runner = Runner(
+        model,
+        train_loader=batches(2),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        max_epochs=3,
+        hooks=[ManualOptimizationHook()],
+        work_dir=tmp_path,
+    ).train()
+    assert runner.optimizer_steps == 0
+    assert caplog.text.count("no optimizer has stepped in the first epoch") == 1
+
+
+def test_hooks_that_wait_for_gradients_are_named(tmp_path, caplog):
+    model = TwoSteps()
+    parts = {"train_loader": batches(2), "optimizer": two_optimizers(model), "max_epochs": 1}
+    hooks = [HistogramHook(interval=1), ThroughputHook(), FreezeHook("layer.bias", end=1)]
+    Runner(model, hooks=hooks, work_dir=tmp_path, **parts).train()
+    expected = (
+        "after_backward is never called, because this run steps its optimizers itself: "
+        "HistogramHook has it"
+    )
+    assert [each for each in caplog.messages if "after_backward" in each] == [expected]
+    assert "no optimizer has stepped" not in caplog.text
 
 
 def test_after_a_run_the_optimizers_are_no_longer_followed(tmp_path):

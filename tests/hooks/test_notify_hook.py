@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,11 @@ from tests.helpers import batches, make_runner
 from tests.problems import logged
 
 
+def refuse(constant: str) -> None:
+    """Refuse NaN and infinity, as receivers do."""
+    raise ValueError(constant)
+
+
 class Receiver:
     """A web server that keeps the messages it gets."""
 
@@ -31,7 +37,7 @@ class Receiver:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 data = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.messages.append(json.loads(data))
+                receiver.messages.append(json.loads(data, parse_constant=refuse))
                 receiver.released.wait()
                 self.send_response(receiver.status)
                 self.send_header("Content-Length", "0")
@@ -101,7 +107,40 @@ def test_a_server_that_hangs_never_stops_training(tmp_path, receiver, caplog):
     assert logged(caplog, "NotifyHook")
 
 
-@pytest.mark.parametrize("parameters", [{"webhook": "file:///t0k3n"}, {"timeout": 0}])
+def test_a_metric_that_is_not_finite_is_null(tmp_path, receiver):
+    hooks = [NotifyHook(webhook=receiver.url, moments=["end"]), EvalHook()]
+    scores = {"accuracy": Scripted(math.nan), "other": Scripted(math.inf)}
+    make_runner(tmp_path, *hooks, metrics=scores, val_loader=batches(1), max_epochs=1).train()
+    (message,) = receiver.messages
+    assert message["metrics"]["accuracy"] is message["metrics"]["other"] is None
+
+
+def test_a_long_error_is_cut(tmp_path, receiver):
+    def fail_at_length(runner) -> None:
+        raise ArithmeticError("x" * 1_000_000)
+
+    hook = NotifyHook(webhook=receiver.url)
+    with pytest.raises(ArithmeticError):
+        make_runner(tmp_path, hook, LambdaHook(after_forward=fail_at_length)).train()
+    assert len(receiver.messages[0]["text"]) < 3000
+
+
+def test_a_hook_without_a_receiver_is_reported(tmp_path, caplog):
+    make_runner(tmp_path, NotifyHook()).train()
+    assert logged(caplog, "NotifyHook", "webhook")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"webhook": "file:///t0k3n"},
+        {"webhook": "http://[t0k3n"},
+        {"timeout": 0},
+        {"timeout": math.nan},
+        {"timeout": math.inf},
+        {"moments": ["ends"]},
+    ],
+)
 def test_a_wrong_parameter_is_rejected_without_showing_the_address(parameters):
     with pytest.raises(ConfigError) as caught:
         NotifyHook(**parameters)

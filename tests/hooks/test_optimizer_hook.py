@@ -605,6 +605,13 @@ def test_a_loss_that_cannot_be_backpropagated_is_described(tmp_path, owner, loss
     assert what in error.value.__notes__[0]
 
 
+def test_a_model_whose_parameters_are_all_frozen_is_named_as_the_reason(tmp_path):
+    model = small_model().requires_grad_(False)
+    with pytest.raises(RuntimeError) as error:
+        make_runner(tmp_path, model=model).train()
+    assert any("frozen" in note for note in error.value.__notes__)
+
+
 def test_a_backward_that_fails_with_a_good_loss_gets_no_note_about_the_loss(tmp_path):
     class Fails(torch.autograd.Function):
         @staticmethod

@@ -17,7 +17,7 @@ from hookline.hooks import (
     ParamSchedulerHook,
 )
 from tests.helpers import batches, small_model
-from tests.problems import raises_problem
+from tests.problems import logged, raises_problem
 
 STATEFUL = {
     "StepLR": lambda o: lr_scheduler.StepLR(o, 2, 0.5),
@@ -79,6 +79,28 @@ def test_with_accumulation_a_scheduler_counts_optimizer_steps(tmp_path):
     )
     assert runner.optimizer_steps == runner.scheduler.last_epoch == 3
     assert rates == [0.1, 0.05, 0.025]
+
+
+@pytest.mark.parametrize("hook", [ParamSchedulerHook(by_epoch=False), LRSchedulerHook()])
+def test_a_schedule_that_accumulation_cuts_short_is_announced(tmp_path, caplog, hook):
+    def warned(total, **parts):
+        caplog.clear()
+        runner, _ = run(
+            tmp_path,
+            lambda o: lr_scheduler.OneCycleLR(o, 0.5, total_steps=total),
+            type(hook)(**vars_of(hook)),
+            GradientCumulativeOptimizerHook(cumulative_iters=4),
+            length=6,
+            **parts,
+        )
+        return runner, [text for text in caplog.messages if "total_steps" in text]
+
+    runner, (warning,) = warned(18)  # the number of iterations
+    assert runner.optimizer_steps == runner.scheduler.last_epoch == 6  # 4 + 2 batches an epoch
+    assert "is stepped only 6 times" in warning
+    assert warned(6)[1] == []
+    _, (warning,) = warned(7, max_epochs=None, max_iters=15)
+    assert "is stepped only 5 times" in warning  # 4 + 2, 4 + 2 and 3 batches
 
 
 def test_one_cycle_stepped_once_an_epoch_is_refused(tmp_path):
@@ -223,6 +245,19 @@ def test_lr_scheduler_hook_steps_every_iteration_and_records_the_representative_
     assert runner.scheduler is scheduler  # so that its state is in the checkpoint
 
 
+def test_with_accumulation_lr_scheduler_hook_counts_optimizer_steps(tmp_path):
+    runner, rates = run(
+        tmp_path,
+        lambda o: lr_scheduler.ExponentialLR(o, 0.5),
+        LRSchedulerHook(),
+        GradientCumulativeOptimizerHook(cumulative_iters=2),
+        length=5,
+        max_epochs=1,
+    )
+    assert runner.optimizer_steps == runner.scheduler.last_epoch == 3
+    assert rates == [0.1, 0.05, 0.025]
+
+
 def test_lr_scheduler_hook_builds_a_scheduler_from_a_config_and_resumes(tmp_path):
     hook = {"type": "LRSchedulerHook", "scheduler": {"type": "ExponentialLR", "gamma": 0.5}}
     _, rates = run(tmp_path, lambda o: None, hook, length=2, max_epochs=1)
@@ -239,3 +274,12 @@ def test_a_second_hook_that_steps_the_schedulers_is_refused(tmp_path):
 def test_lr_scheduler_hook_needs_a_scheduler(tmp_path):
     with raises_problem(component="LRSchedulerHook", parameter="scheduler", value=None):
         run(tmp_path, lambda o: None, LRSchedulerHook())
+
+
+def test_a_scheduler_that_is_stepped_too_seldom_is_reported(tmp_path, caplog):
+    run(tmp_path / "epochs", lambda o: lr_scheduler.CosineAnnealingLR(o, 9))
+    assert len(logged(caplog, "T_max=9", "by_epoch=False")) == 1
+    caplog.clear()
+    step = ParamSchedulerHook(by_epoch=False)
+    run(tmp_path / "steps", lambda o: lr_scheduler.CosineAnnealingLR(o, 9), step)
+    assert not logged(caplog, "T_max")

@@ -65,7 +65,7 @@ def test_a_profile_leaves_traces_a_table_and_a_summary_with_all_phases(tmp_path,
 
 
 def test_the_demo_can_be_profiled(tmp_path):
-    demo = Path(__file__).parents[2] / "configs/digits.yaml"
+    demo = Path(__file__).parents[2] / "hookline/configs/digits.yaml"
     profile = (
         "+hooks.profiler={type: ProfilerHook, schedule: {wait: 1, warmup: 1, active: 2, repeat: 1}}"
     )
@@ -201,6 +201,9 @@ def test_a_failing_run_ends_the_profile(tmp_path):
         ({"profile_iters": 0}, "profile_iters", None),
         ({"schedule": {"warmpu": 1}}, "schedule", "warmup"),
         ({"schedule": {"active": 0}}, "schedule", None),
+        ({"schedule": {"wait": -1}}, "schedule", None),
+        ({"schedule": {"warmup": -1}}, "schedule", None),
+        ({"schedule": {"repeat": -1}}, "schedule", None),
         ({"schedule": {"wait": 90, "warmup": 10, "active": 1}}, "profile_iters", None),
         ({"on_trace_ready": "print"}, "on_trace_ready", None),
     ],
@@ -227,3 +230,8 @@ def test_writing_a_profile_is_no_part_of_an_iteration(tmp_path, clock, monkeypat
     runner.train()
     assert runner.sites.costs.excluded_seconds == 100.0
     assert [scalar.value for scalar in runner.events.history("time")] == [1.0] * 8
+
+
+def test_a_schedule_may_begin_at_once_and_repeat_until_the_end():
+    schedule = {"wait": 0, "warmup": 0, "active": 1, "repeat": 0}
+    assert ProfilerHook(schedule=schedule).schedule == schedule

@@ -8,7 +8,14 @@ import logging
 import pytest
 
 from hookline.engine import BaseHook
-from hookline.hooks import CheckpointHook, GradientFlowHook, LoggerHook, ReportHook, RollbackHook
+from hookline.hooks import (
+    CheckpointHook,
+    GradientFlowHook,
+    LoggerHook,
+    ReportHook,
+    RollbackHook,
+    StopAtHook,
+)
 from hookline.report.control import send_request
 from tests.helpers import batches, make_runner
 from tests.problems import logged
@@ -44,7 +51,7 @@ def test_the_timeline_of_a_run_and_its_page(tmp_path):
     first, last = rows(tmp_path)[0], next(row for row in rows(tmp_path) if row["what"] == "stop")
     assert first["versions"]["torch"]
     assert first["max_epochs"] == 2
-    assert [row["epoch"] for row in rows(tmp_path) if row["what"] != "git"] == [0, 1, 1, 2, 2, 2]
+    assert [row["epoch"] for row in rows(tmp_path) if row["what"] != "git"] == [1, 1, 1, 2, 2, 2]
     assert (last["reason"], last["iter"]) == ("reached max_epochs=2", 8)
     assert "train/loss" in (tmp_path / "report.html").read_text()
 
@@ -67,6 +74,17 @@ def test_a_new_run_starts_a_timeline_and_a_resumed_run_continues_it(tmp_path):
     make_runner(tmp_path, CheckpointHook(), ReportHook(), max_epochs=1).train()
     assert kinds(tmp_path) == ["start", "epoch", "save", "stop"]
     assert (tmp_path / "timeline.1.jsonl").exists()
+
+
+@pytest.mark.parametrize("stop", [4, 6, 8])
+def test_a_resume_is_recorded_in_the_epoch_that_the_log_names(tmp_path, stop, caplog):
+    make_runner(tmp_path, CheckpointHook(), ReportHook(), StopAtHook(iter=stop)).train()
+    with caplog.at_level(logging.INFO, logger="hookline"):
+        make_runner(tmp_path, CheckpointHook(), ReportHook(), resume="auto").train()
+    start = [row for row in rows(tmp_path) if row["what"] == "start"][-1]
+    assert (start["iter"], start["epoch"]) == (stop, 2)
+    if stop < 8:  # The run of eight iterations is finished.
+        assert f"resumed at epoch 2, iteration {stop}" in caplog.messages
 
 
 def test_a_rollback_is_recorded_with_both_iterations(tmp_path):

@@ -34,3 +34,17 @@ def test_the_info_follows_the_run(tmp_path):
     assert info["metrics"] == dict(runner.metrics)
     assert isinstance(info["loss"], torch.Tensor)
     assert not info["loss"].requires_grad
+
+
+def test_the_info_has_the_learning_rate_of_the_iteration(tmp_path):
+    hook, seen = RuntimeInfoHook(), []
+
+    class Change(BaseHook):
+        def before_train_iter(self, runner):
+            seen.append(hook.info["lr"])
+
+        def after_train_iter(self, runner):
+            runner.optimizer.param_groups[0]["lr"] = 1.0 + runner.iter
+
+    make_runner(tmp_path, hook, Change(), max_iters=3).train()
+    assert seen == [0.1, 1.0, 2.0]

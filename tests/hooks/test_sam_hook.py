@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -70,6 +71,70 @@ def test_lbfgs_trains_as_by_hand(tmp_path: Path, line_search: str | None) -> Non
             by_hand.step(closure)
     assert equal(model, plain)
     assert runner.optimizer_steps == 8
+
+
+class ClosureSAM(torch.optim.SGD):
+    """SAM as an optimizer: it moves the weights, and calls the closure there."""
+
+    def __init__(self, params: Any, rho: float, clears: bool) -> None:
+        super().__init__(params, lr=0.1, momentum=0.9)
+        self.rho = rho
+        self.clears = clears  # whether it clears the gradients, or leaves that to the closure
+
+    @torch.no_grad()
+    def step(self, closure: Any) -> None:  # type: ignore[override]
+        parameters = self.param_groups[0]["params"]
+        norm = torch.nn.utils.get_total_norm([each.grad for each in parameters])
+        old = [each.clone() for each in parameters]
+        for each in parameters:
+            each.add_(each.grad * (self.rho / norm))
+        if self.clears:
+            self.zero_grad()
+        with torch.enable_grad():
+            closure()
+        for each, value in zip(parameters, old, strict=True):
+            each.copy_(value)
+        super().step()
+
+
+@pytest.mark.parametrize("clears", [True, False])
+def test_a_closure_that_is_called_at_other_weights_evaluates_the_batch_there(
+    tmp_path: Path, clears: bool
+) -> None:
+    model = small_model()
+    optimizer = ClosureSAM(model.parameters(), rho=0.1, clears=clears)
+    make_runner(tmp_path, model=model, optimizer=optimizer).train()
+    plain = small_model()
+    by_hand = ClosureSAM(plain.parameters(), rho=0.1, clears=clears)
+    for _ in range(2):
+        for inputs, targets in batches():
+
+            def closure(inputs=inputs, targets=targets):
+                by_hand.zero_grad()
+                loss = nn.functional.cross_entropy(plain(inputs), targets)
+                loss.backward()
+                return loss
+
+            closure()
+            by_hand.step(closure)
+    assert equal(model, plain)
+
+
+def test_a_closure_after_the_gradients_were_cleared_computes_them_again(tmp_path: Path) -> None:
+    class Clearing(torch.optim.SGD):
+        """Clears the gradients before the closure, as the closures of a plain loop do."""
+
+        def step(self, closure: Any) -> None:  # type: ignore[override]
+            self.zero_grad()
+            with torch.enable_grad():
+                closure()
+            super().step()
+
+    model, plain = small_model(), small_model()
+    make_runner(tmp_path / "a", model=model, optimizer=Clearing(model.parameters(), lr=0.1)).train()
+    by_hand = torch.optim.SGD(plain.parameters(), lr=0.1)
+    make_runner(tmp_path / "b", model=plain, optimizer=by_hand).train()
+    assert equal(model, plain)
 
 
 @pytest.mark.parametrize(

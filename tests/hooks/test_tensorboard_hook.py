@@ -14,6 +14,7 @@ from hookline import Runner
 from hookline.engine import BaseHook
 from hookline.errors import HooklineError
 from hookline.events.describe import describe_model
+from hookline.hooks import build_hook
 from tests.events.parts import BreakAt, PutEverything, image_run
 from tests.problems import logged, raises_problem
 
@@ -237,3 +238,9 @@ def test_for_a_missing_package_the_extra_to_install_is_suggested(tmp_path, monke
     monkeypatch.setattr(TensorBoardHook, "module", "not_there_at_all")
     with raises_problem(HooklineError, advice="pip install 'hookline[tensorboard]'"):
         image_run(tmp_path, {"type": "TensorBoardHook"})
+
+
+@pytest.mark.parametrize("log_graph", [True, False])
+def test_iterations_are_watched_only_for_the_graph(log_graph):
+    sites = build_hook({"type": "TensorBoardHook", "log_graph": log_graph}).get_triggered_stages()
+    assert ("before_train_iter" in sites) == log_graph

@@ -10,7 +10,7 @@ from torch import nn
 
 from hookline.errors import ConfigError
 from hookline.optim import OPTIMIZERS
-from hookline.optim.build import build_optimizers, has_groups, is_several
+from hookline.optim.build import build_optimizers, check_extra, has_groups, is_several
 from tests.helpers import small_model
 
 MUON = {"matrices": {"type": "Muon", "params": "*.weight@2d"}, "rest": {"type": "AdamW"}}
@@ -86,9 +86,41 @@ def test_parameters_that_an_optimizer_refuses_are_an_error_with_their_names() ->
         ({"lr": 0.1}, False, False),
         ({"groups": {"a": {"params": "0"}}}, False, True),
         ({"type": "SGD", "no_decay": ["bias"]}, False, True),
+        ({"type": "SGD", "options": {"type": "SGD"}}, False, False),
         ("SGD", False, False),
     ],
 )
 def test_the_form_of_a_config_is_recognized(config: Any, several: bool, grouped: bool) -> None:
     assert is_several(config) is several
     assert has_groups(config) is grouped
+
+
+@pytest.mark.parametrize(
+    ("config", "path", "parameter"),
+    [
+        ({"no_decay": 3}, ("no_decay",), "no_decay"),
+        ({"groups": ["0"]}, ("groups",), "groups"),
+        ({"groups": {"head": "0"}}, ("groups", "head"), None),
+        ({"groups": {"head": {"lr": 0.1}}}, ("groups", "head"), "params"),
+        ({"groups": {"head": {"params": "0", "lrr": 0.1}}}, ("groups", "head", "lrr"), "lrr"),
+    ],
+)
+def test_groups_with_mistakes_are_found_without_a_model(
+    config: dict[str, Any], path: Any, parameter: str | None
+) -> None:
+    (problem,) = check_extra(config, torch.optim.SGD)
+    assert (problem.path, problem.parameter) == (path, parameter)
+
+
+def test_right_groups_have_no_problem() -> None:
+    groups = {"head": {"params": ["0", "2"], "lr": 0.1, "weight_decay": 0.0}}
+    assert check_extra({"groups": groups, "no_decay": "bias"}, torch.optim.SGD) == []
+
+
+def test_the_decay_by_layer_of_one_of_several_optimizers_starts_at_the_default_rate() -> None:
+    config = {
+        "last": {"type": "SGD", "lr": 0.1, "params": "2"},
+        "rest": {"type": "AdamW", "layer_decay": 0.5},
+    }
+    rest: Any = build_optimizers(OPTIMIZERS, config, small_model())["rest"]  # type: ignore[index]
+    assert [group["lr"] for group in rest.param_groups] == [0.0005]

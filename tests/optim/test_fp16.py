@@ -35,6 +35,10 @@ class Example(nn.Module):
         self.types["inside"] = self.net(torch.ones(1, 4)).dtype
         return (features - labels).square().mean()
 
+    @force_fp32(apply_to=("x",))
+    def part(self, x, y):
+        self.types.update(x=x.dtype, y=y.dtype)
+
     @auto_fp16(out_fp32=True)
     def back(self, x, *, more):
         self.types["more"] = more["deep"][0].dtype
@@ -61,6 +65,14 @@ def test_the_documents_example_runs_in_half_precision_but_for_its_loss():
     assert loss.dtype is full
     loss.backward()
     assert model.net.weight.grad.dtype is full
+
+
+def test_only_the_named_arguments_are_cast_back():
+    model = Example()
+    model.fp16_enabled = True
+    half = torch.ones(1, dtype=torch.bfloat16)
+    model.part(half, half)
+    assert model.types == {"x": torch.float32, "y": torch.bfloat16}
 
 
 def test_results_are_cast_inside_containers():

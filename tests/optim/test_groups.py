@@ -10,6 +10,7 @@ import torch
 from hookline.errors import ConfigError
 from hookline.optim.groups import (
     choose_groups,
+    describe_group,
     learning_rates,
     momentum_of,
     representative_group,
@@ -103,3 +104,20 @@ def test_a_choice_without_names_is_an_error():
     with pytest.raises(ConfigError) as caught:
         choose_groups(named_groups(), [], "hook")
     assert caught.value.parameter == "groups"
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "name", "expected"),
+    [
+        ("", None, "the parameter group"),
+        ("", "head", "the parameter group 'head'"),
+        ("rest", None, "the parameter group 'rest'"),
+        ("rest", "head", "the parameter group 'rest/head'"),
+    ],
+)
+def test_a_group_is_described_with_its_names(optimizer, name, expected):
+    named = groups((1, 0.1))
+    if name is not None:
+        named.param_groups[0]["name"] = name
+    optimizers = {"other": groups((1, 0.1)), optimizer: named}
+    assert describe_group(named.param_groups[0], optimizers) == expected

@@ -79,3 +79,6 @@ def test_each_parameter_is_chosen_under_one_name() -> None:
     with pytest.raises(ConfigError) as caught:
         assign({"last": "head", "biases": "*.bias"}, parameters, "groups", ("groups",))
     assert caught.value.path == ("groups", "biases", "params")
+    with pytest.raises(ConfigError) as caught:
+        assign({"last": "heat"}, parameters, "groups", ("groups",))
+    assert caught.value.path == ("groups", "last", "params")

@@ -8,6 +8,7 @@ import pytest
 
 from hookline.errors import ConfigError
 from hookline.optim import policies
+from tests.problems import raises_problem
 
 
 @dataclass
@@ -66,6 +67,32 @@ def test_one_ratio_of_a_cycle_gives_the_second():
     )
 
 
+def test_the_decay_of_a_cycle_is_above_zero():
+    assert policies.Cyclic(10, gamma=1).gamma == 1
+    for gamma in (0, 1.5):
+        with raises_problem(component="Cyclic", parameter="gamma"):
+            policies.Cyclic(10, gamma=gamma)
+
+
 def test_steps_do_not_fall_below_the_minimum():
     assert policies.StepLr(1, 0.1, min_lr=0.05).compute(1.0, 5, 0) == 0.05
     assert policies.StepMomentum([1, 2], min_momentum=0.3).compute(1.0, 5, 0) == 0.3
+
+
+def test_one_cycle_of_the_momentum_keeps_its_last_value_after_the_end():
+    policy = policies.OneCycleMomentum()
+    assert policy.compute(0.95, 12, 10) == policy.compute(0.95, 9, 10) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize(
+    ("policy", "needs_end"),
+    [
+        (policies.PolyLr(min_lr=0.0), True),
+        (policies.OneCycleLr(0.1), True),
+        (policies.OneCycleMomentum(), True),
+        (policies.Cyclic(10), True),
+        (policies.StepLr(2), False),
+    ],
+)
+def test_policies_that_end_with_the_run_need_its_length(policy, needs_end):
+    assert policy.needs_end is needs_end

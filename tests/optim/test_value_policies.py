@@ -68,6 +68,11 @@ def test_every_learning_rate_policy_exists_for_any_value() -> None:
     assert len(built_in) >= 12
 
 
+def test_short_names_mean_the_same_policies() -> None:
+    for short in ("cosine", "linear", "flat_cosine"):
+        assert POLICIES.get(short) is POLICIES.get(f"{short}_annealing")
+
+
 def test_a_value_follows_the_same_curve_as_a_learning_rate() -> None:
     ours = POLICIES.build({"type": "step", "step": [2, 4], "gamma": 0.5, "min": 0.3})
     lr = StepLr(step=[2, 4], gamma=0.5, min_lr=0.3)
@@ -95,12 +100,12 @@ def test_numbers_are_read_and_written_also_inside_a_tuple() -> None:
 
 def test_a_value_that_a_group_does_not_have_is_an_error_with_the_nearest() -> None:
     optimizers = two()
-    check_value(param_groups(optimizers), "weight_decay", "hook")
+    check_value(param_groups(optimizers), "weight_decay", "hook", optimizers)
     with pytest.raises(ConfigError) as caught:
-        check_value(optimizers["adam"].param_groups, "weight_decy", "hook")
+        check_value(optimizers["adam"].param_groups, "weight_decy", "hook", optimizers)
     assert caught.value.suggestion.nearest == "weight_decay"
-    with pytest.raises(ConfigError):
-        check_value(param_groups(optimizers), "betas[0]", "hook")
+    with pytest.raises(ConfigError, match="'sgd'"):
+        check_value(param_groups(optimizers), "betas[0]", "hook", optimizers)
 
 
 def test_an_attribute_must_be_a_number() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,12 +12,26 @@ import torch
 from hookline.diagnosis import describe_bad_loss
 from hookline.engine import BaseHook, BaseRunner, Priority
 from hookline.errors import add_note
+from hookline.module_names import named_parameters
 from hookline.optim.clipping import make_clip
 from hookline.optim.graph import outside_graph, without_gradient
 from hookline.optim.grouping import check_disjoint
 from hookline.optim.joint import as_one, needs_closure
+from hookline.optim.snapshots import GradientSnapshot
 from hookline.optim.weighing import Number, rank_weight
 from hookline.step import build_step
+
+
+def count_steps(runner: BaseRunner) -> int | None:
+    """Return the number of optimizer steps of the whole run; None if it is not known."""
+    owners = runner.sites.hooks["optimize"]
+    if runner.max_iters is None or not all(isinstance(each, OptimizingHook) for each in owners):
+        return None
+    period = max((getattr(each, "cumulative_iters", 1) for each in owners), default=1)
+    # A group of iterations ends with the epoch.
+    epochs, rest = divmod(runner.max_iters, runner.epoch_length or runner.max_iters)
+    in_epoch = math.ceil((runner.epoch_length or runner.max_iters) / period)
+    return epochs * in_epoch + math.ceil(rest / period)
 
 
 @dataclass
@@ -53,7 +68,7 @@ class OptimizingHook(BaseHook):
         """Run the backward pass of the loss, times a weight."""
         loss = runner.outputs["loss"]
         if self.detect_anomalous_params:
-            names = outside_graph(loss, runner.model.named_parameters())
+            names = outside_graph(loss, named_parameters(runner.model))
             self._report(runner, "outside the graph of the loss", names)
         is_weighted = isinstance(weight, torch.Tensor) or weight != 1.0
         try:
@@ -84,7 +99,7 @@ class OptimizingHook(BaseHook):
     def _finish(self, runner: BaseRunner) -> None:
         """Clip complete gradients, step the optimizers and clear the gradients."""
         if self.detect_anomalous_params:
-            names = without_gradient(runner.model.named_parameters())
+            names = without_gradient(named_parameters(runner.model))
             self._report(runner, "without a gradient", names)
         for call in runner.sites.after_backward:
             call(runner)
@@ -106,17 +121,22 @@ class OptimizingHook(BaseHook):
         return True
 
     def _step_with_closure(self, runner: BaseRunner) -> None:
-        """Step an optimizer that evaluates the batch several times; the first loss is known."""
+        """Step an optimizer that evaluates the batch itself, once or several times.
+
+        The first evaluation is known, unless the optimizer has moved the weights or cleared the
+        gradients before it.
+        """
+        self._collect_parameters(runner)
         outputs = runner.outputs
-        is_first = True
+        known: GradientSnapshot | None = GradientSnapshot(self._params)
 
         def closure() -> torch.Tensor:
-            nonlocal is_first
-            if not is_first:
+            nonlocal known
+            if known is None or not known.is_current():
                 self._repeat(runner)
                 if self._clip is not None:
                     self._clip(self._params)
-            is_first = False
+            known = None
             loss = runner.outputs["loss"].detach()
             return runner.world.gather_numbers(loss).mean() if runner.world.size > 1 else loss
 
@@ -147,6 +167,8 @@ def _explain(error: Exception, loss: Any, model: torch.nn.Module) -> None:
     problem = describe_bad_loss(loss)
     if problem is not None:
         add_note(error, f"hookline: {problem}")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        add_note(error, "hookline: all parameters of the model are frozen: none requires grad")
     if hasattr(model, "train_step"):
         add_note(
             error,

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import fnmatch
 import functools
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from torch import nn
 
 from hookline.engine import BaseHook, BaseRunner, state
-from hookline.errors import parameter_error, require_at_least, suggest
+from hookline.errors import require_at_least
 from hookline.visual.backends import render
 from hookline.visual.canvas import Canvas
 from hookline.visual.images import Scaling, find_scaling, to_rgb
@@ -157,26 +155,3 @@ class BatchPictureHook(ImageHook):
         compose = self.prepare(runner, mode, f"{PHASES[mode]}, step {step}")
         if compose is not None:
             self.paint(runner, lambda: [(mode, compose())], step)
-
-
-def select_layers(
-    hook: BaseHook, parameter: str, modules: Mapping[str, nn.Module], patterns: Sequence[str]
-) -> dict[str, nn.Module]:
-    """Return the modules whose names match a pattern such as `features.*`, in the model's order.
-
-    Raises ConfigError for a pattern that matches none.
-
-    Args:
-        parameter: The hook's parameter that holds the patterns.
-    """
-    selected = set()
-    for pattern in patterns:
-        names = fnmatch.filter(modules, pattern)
-        if not names:
-            known = [name for name in modules if name]
-            suggestion = suggest(pattern, known)
-            raise parameter_error(
-                hook, parameter, "matches no layer", value=pattern, suggestion=suggestion
-            )
-        selected.update(names)
-    return {name: module for name, module in modules.items() if name in selected}

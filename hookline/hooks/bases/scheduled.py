@@ -47,9 +47,7 @@ class ScheduleHook(Policy, BaseHook):
         check_warmup(self)
         if self.warmup is None and self.warmup_iters:
             raise parameter_error(self, "warmup_iters", "needs a 'warmup': constant, linear or exp")
-        if not self.by_epoch:
-            self.disable_sites("before_train_epoch")
-        elif self.warmup is None:
+        if self.by_epoch and self.warmup is None and not self.needs_end:
             self.disable_sites("before_train_iter")
 
     def current_value(self, group: Group) -> float:
@@ -97,16 +95,23 @@ class ScheduleHook(Policy, BaseHook):
     def before_train(self, runner: BaseRunner) -> None:
         self._optimizers = by_name(runner.optimizer)
         self.after_load_checkpoint(runner)
-        self._end = self._schedule_length(runner)
-        self._warmup_end = 0
-        if self.warmup is not None:
-            self._warmup_end = self.warmup_iters * self._warmup_unit(runner)
+        self._read_lengths(runner)
+        self._begins_epoch = False
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
-        self.update(runner)
+        self._begins_epoch = True
+        if self.by_epoch:
+            self.update(runner)
 
     def before_train_iter(self, runner: BaseRunner) -> None:
-        if not self.by_epoch or runner.iter <= self._warmup_end:
+        is_changed = False
+        if self._begins_epoch:
+            # Other hooks of before_train_epoch may have replaced the training data.
+            self._begins_epoch = False
+            before = self._end
+            self._read_lengths(runner)
+            is_changed = self._end != before
+        if is_changed or not self.by_epoch or runner.iter <= self._warmup_end:
             self.update(runner)
 
     def update(self, runner: BaseRunner) -> None:
@@ -130,6 +135,13 @@ class ScheduleHook(Policy, BaseHook):
         """Return the error for a second owner of the hyperparameter."""
         message = f"{other} sets the {self.hyperparameter} too; remove one of the two"
         return ConfigError(message, component=self.name)
+
+    def _read_lengths(self, runner: BaseRunner) -> None:
+        """Take the length of the run, and that of the warm-up, from the current training data."""
+        self._end = self._schedule_length(runner)
+        self._warmup_end = 0
+        if self.warmup is not None:
+            self._warmup_end = self.warmup_iters * self._warmup_unit(runner)
 
     def _schedule_length(self, runner: BaseRunner) -> int:
         length = runner.max_epochs if self.by_epoch else runner.max_iters

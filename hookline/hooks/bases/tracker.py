@@ -1,128 +1,29 @@
-"""Base class of hooks that report to a tracker, and the content of a report."""
+"""Base class of hooks that report to a tracker."""
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from statistics import fmean
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from hookline.checkpoint import safe_name
-from hookline.dist import World
-from hookline.dist.gather import batch_share
+from hookline.checkpoint import is_reserved_name, safe_name
 from hookline.engine import BaseHook, BaseRunner, Priority
 from hookline.errors import require_at_least
 from hookline.events.backlog import Backlog
 from hookline.events.delivery import Delivery
 from hookline.events.describe import run_config, summary
-from hookline.events.format import MEMORY
-from hookline.events.memory import memory_mb
-from hookline.events.outbox import Record, Row
+from hookline.events.outbox import Record
 from hookline.events.writer import Writer, check_installed
 from hookline.files import read_lines, replace_file
-from hookline.metrics.mean_loss import STANDARD_OUTPUTS, is_number
-from hookline.optim.groups import learning_rates
-
-
-def record_losses(runner: BaseRunner) -> None:
-    """Record the loss and other scalar outputs of the iteration, once for all hooks.
-
-    Values are weighted by this rank's share of the batch, so that their mean over all ranks is the
-    mean over samples. The loss is weighted already.
-    """
-    events = runner.events
-    outputs = runner.outputs
-    if events.losses_of == runner.iter:
-        return
-    events.losses_of = runner.iter
-    events.put_iteration_scalar("loss", outputs["loss"])
-    if len(outputs) > len(STANDARD_OUTPUTS):
-        share = batch_share(runner)
-        for name, value in outputs.items():
-            if name not in STANDARD_OUTPUTS and is_number(value):
-                events.put_iteration_scalar(name, value if share == 1.0 else value * share)
-
-
-def record_lr_and_memory(runner: BaseRunner) -> None:
-    """Record the learning rates of the last step and the memory in use."""
-    events = runner.events
-    rates = events.step_learning_rates
-    if rates is None:
-        rates = learning_rates(runner.optimizer)
-    if len(rates) > 1:
-        rates = _distinct_rates(rates, events.latest())
-    events.put_iteration_scalars(rates, smoothed=False)
-    if events.recorded_at(MEMORY) != runner.iter:
-        events.put_iteration_scalar(MEMORY, memory_mb(runner.device), smoothed=False)
-
-
-def _distinct_rates(rates: Mapping[str, float], known: Mapping[str, float]) -> dict[str, float]:
-    """Drop groups (`lr/1`) whose learning rate duplicates another's, unless that series exists.
-
-    An existing series would go stale.
-    """
-    distinct: dict[str, float] = {}
-    seen: set[tuple[str, float]] = set()
-    for name, rate in rates.items():
-        optimizer = name.partition("/")[0]
-        is_group = name != optimizer and optimizer in rates
-        is_duplicate = is_group and (optimizer, float(rate)) in seen
-        if not is_duplicate or name in known:
-            distinct[name] = rate
-        seen.add((optimizer, float(rate)))
-    return distinct
-
-
-def combine_ranks(world: World, scalars: Mapping[str, float]) -> Mapping[str, float]:
-    """Combine the scalars of all ranks.
-
-    Most are means; times are those of the slowest rank, memory is the largest, and rates per second
-    are sums.
-    """
-    if world.size == 1:
-        return scalars
-    answers = [json.loads(text) for text in world.gather_text(json.dumps(scalars))]
-    combined = {}
-    for name in answers[0]:
-        values = [each[name] for each in answers if name in each]
-        combined[name] = _combination(name)(values)
-    return combined
-
-
-def _combination(name: str) -> Callable[[list[float]], float]:
-    if name == "time/iters_per_s":
-        return min
-    if name.startswith(("time/", "throughput/")) and name.endswith("_per_s"):
-        return sum
-    if name in ("time", "data_time", "eta", MEMORY) or name.startswith(("time/", "memory/")):
-        return max
-    return fmean
-
-
-def evaluation_results(runner: BaseRunner) -> dict[str, float]:
-    """Return the metrics of an evaluation and the scalars that hooks recorded in it."""
-    return {**runner.events.evaluation_scalars(), **runner.metrics}
-
-
-def evaluation_row(runner: BaseRunner, mode: str) -> Row:
-    """Return the results of an evaluation, with the epoch or the iteration as their step."""
-    epoch = report_epoch(runner)
-    by_epoch = runner.events.metrics_by_epoch and runner.evaluation.by_epoch
-    step = epoch if by_epoch else runner.iter
-    return Row(mode, evaluation_results(runner), runner.iter, epoch, step, time.time())
-
-
-def report_epoch(runner: BaseRunner, done: int = 0) -> int:
-    """Return the epoch of a report, counted from 1; between two epochs, the finished one."""
-    has_begun = bool(done or runner.inner_iter)
-    return runner.epoch + has_begun
-
-
-def is_fresh_run(runner: BaseRunner) -> bool:
-    """Return whether this run starts from the beginning, without `resume`."""
-    return runner.iter == 0 and runner.checkpointer.resume is None
+from hookline.hooks.bases.reports import (
+    combine_ranks,
+    evaluation_row,
+    is_fresh_run,
+    record_losses,
+    record_lr_and_memory,
+    report_epoch,
+)
 
 
 class TrackerHook(BaseHook):
@@ -221,36 +122,35 @@ class TrackerHook(BaseHook):
         if self._delivery is not None:
             return self._delivery
         fresh = training and is_fresh_run(runner)
+        is_new = self._choose_run_id(runner, training, fresh)
+        delivery = self._make_delivery(runner)
+        self._delivery = delivery
+        runner.events.listeners.append(delivery)
+        delivery.start(fresh=fresh, iteration=runner.iter if training else None)
+        if training or is_new:  # An evaluation may know less about the run.
+            delivery.write_config(self.config_of(runner))
+            content = summary(runner.model)
+            moment = (runner.iter, runner.epoch + 1, time.time())
+            delivery.write(Record("text", "model", content, *moment))
+        return delivery
+
+    def _choose_run_id(self, runner: BaseRunner, training: bool, fresh: bool) -> bool:
+        """Set the id of the tracker's run; return whether that run is new."""
         # Also in a file: the run may be killed before its first checkpoint.
         note = runner.work_dir / f"{safe_name(self.name)}.run_id"
         if not fresh and not self.run_id and note.exists():
             self.run_id = "".join(read_lines(note)).strip()
-        known = bool(self.run_id) and not fresh
-        if not known:
+        is_new = fresh or not self.run_id
+        if is_new:
             self.run_id = uuid.uuid4().hex
         if training:
             replace_file(note, self.run_id)
-        backlog = Backlog(
-            runner.work_dir / f"{safe_name(self.name)}.undelivered.jsonl", self.run_id
-        )
-        self._delivery = delivery = Delivery(
-            self.name, lambda: self.open_writer(runner), backlog, slow=self.slow
-        )
-        runner.events.listeners.append(delivery)
-        delivery.start(fresh=fresh, iteration=runner.iter if training else None)
-        if training or not known:  # An evaluation may know less about the run.
-            delivery.write_config(self.config_of(runner))
-            delivery.write(
-                Record(
-                    "text",
-                    "model",
-                    summary(runner.model),
-                    runner.iter,
-                    runner.epoch + 1,
-                    time.time(),
-                )
-            )
-        return delivery
+        return is_new
+
+    def _make_delivery(self, runner: BaseRunner) -> Delivery:
+        path = runner.work_dir / f"{safe_name(self.name)}.undelivered.jsonl"
+        backlog = Backlog(path, self.run_id)
+        return Delivery(self.name, lambda: self.open_writer(runner), backlog, slow=self.slow)
 
     def _report(self, runner: BaseRunner, done: int) -> None:
         record_lr_and_memory(runner)
@@ -275,17 +175,13 @@ class TrackerHook(BaseHook):
             self._open(runner).write_row(row._replace(values=values))
 
     def _send_checkpoints(self, runner: BaseRunner) -> None:
+        """Upload the last and the best checkpoints."""
         runner.checkpointer.wait()
-        for entry in runner.checkpointer.store.entries():
+        store = runner.checkpointer.store
+        for entry in store.entries():
             for name in entry.names:
-                if name.startswith(("best_", "last.")):
-                    self._open(runner).write(
-                        Record(
-                            "artifact",
-                            f"checkpoints/{name}",
-                            runner.checkpointer.store.directory / name,
-                            runner.iter,
-                            runner.epoch,
-                            time.time(),
-                        )
-                    )
+                if is_reserved_name(name):
+                    path = store.directory / name
+                    moment = (runner.iter, runner.epoch, time.time())
+                    record = Record("artifact", f"checkpoints/{name}", path, *moment)
+                    self._open(runner).write(record)
