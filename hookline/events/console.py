@@ -24,12 +24,17 @@ class Progress(Protocol):
     epoch_length: int | None
     max_epochs: int | None
     max_iters: int | None
+    mode: str | None
 
 
 class View(Protocol):
-    """A live display of the progress: a bar on a terminal, a bar and a table in a notebook."""
+    """A live display of the progress: bars on a terminal, bars and a table in a notebook."""
 
     def show(self, scalars: Mapping[str, float]) -> None: ...
+
+    def begin_evaluation(self, mode: str, batches: int | None) -> None: ...
+
+    def advance_evaluation(self) -> None: ...
 
     def add_row(self, mode: str, values: Mapping[str, float], iter: int, epoch: int) -> None: ...
 
@@ -57,6 +62,7 @@ class ConsoleWriter(Writer):
         self._user_level = self._logger.level
         self._last_report: tuple[int, str] | None = None  # of an epoch, not in a line yet
         self._width = 0  # of the positions, so that results of validations are below the others
+        self._value_widths: dict[str, int] = {}
         if not (self._logger.handlers or logging.getLogger().handlers):
             self._attach(live)
 
@@ -65,8 +71,8 @@ class ConsoleWriter(Writer):
     ) -> None:
         if not self._logger.isEnabledFor(logging.INFO):  # Formatting costs time.
             return
-        shown = format_scalars(for_lines(scalars) if mode == "train" else scalars)
-        line = f"{self._aligned(mode, self._position(mode, iter, epoch))}  {shown}"
+        shown = for_lines(scalars) if mode == "train" else scalars
+        line = self._line(mode, self._position(mode, iter, epoch), shown)
         if self._bar is not None:
             self._bar.add_row(mode, scalars, iter, epoch)
         if mode != "train" or self._bar is None:
@@ -87,12 +93,21 @@ class ConsoleWriter(Writer):
         self._log_last_report()
         if self._bar is not None:
             self._bar.add_row(row.mode, values, row.iter, row.epoch)
-        position = self._aligned(row.mode, f"{row.mode}  {_position_of(row)}")
-        self._log("%s  %s", position, format_scalars(values))
+        self._log("%s", self._line(row.mode, f"{row.mode}  {_position_of(row)}", values))
 
     def write(self, record: Record) -> None:
         if self._bar is not None and record.kind in ("image", "figure"):
             self._bar.add_picture(record)
+
+    def begin_evaluation(self, mode: str, batches: int | None) -> None:
+        """Show the progress of an evaluation in a live view, without lines."""
+        if self._bar is not None:
+            self._bar.begin_evaluation(mode, batches)
+
+    def advance_evaluation(self) -> None:
+        """Count a batch of the evaluation."""
+        if self._bar is not None:
+            self._bar.advance_evaluation()
 
     def close(self) -> None:
         self._log_last_report()
@@ -111,21 +126,24 @@ class ConsoleWriter(Writer):
         """Log a line that a live view shows in its own way."""
         self._logger.info(message, *values, extra={"is_progress": True})
 
-    def _aligned(self, mode: str, position: str) -> str:
-        """Return a position in the width of the last one of training."""
+    def _line(self, mode: str, position: str, scalars: Mapping[str, float]) -> str:
+        """Return a line whose position and values are as wide as those of the lines before."""
         if mode == "train":
-            self._width = len(position)
-        return position.ljust(self._width)
+            self._width = max(self._width, len(position))
+        return f"{position.ljust(self._width)}  {format_scalars(scalars, self._value_widths)}"
 
     def _position(self, mode: str, finished: int, epoch: int) -> str:
         now = self._progress
         if mode != "train":
             return f"{mode}  epoch {epoch}" if self._by_epoch else f"{mode}  iter {finished}"
-        if not self._by_epoch:
+        is_stream = now.epoch_length is None and now.max_iters is not None
+        if is_stream or not self._by_epoch:
             return f"train  iter {finished}/{now.max_iters or '?'}"
         inside = now.inner_iter + finished - now.iter
         inside = inside or now.epoch_length or 0  # The last iteration of the epoch is over.
-        return f"train  epoch {epoch}/{now.max_epochs or '?'}  {inside}/{now.epoch_length or '?'}"
+        length, last = now.epoch_length or "?", now.max_epochs or "?"
+        self._width = max(self._width, len(f"train  epoch {last}/{last}  {length}/{length}"))
+        return f"train  epoch {epoch}/{last}  {inside}/{length}"
 
     def _attach(self, live: bool | None) -> None:
         """Attach a handler, because the user has configured no logging."""
@@ -137,6 +155,8 @@ class ConsoleWriter(Writer):
             self._handler = logging.StreamHandler(UnfailingStream(sys.stdout))
         self._handler.setFormatter(LineFormatter("%(message)s"))
         self._handler.setLevel(level)
+        # Details, such as the times of all hooks, are in hookline.log.
+        self._handler.addFilter(lambda record: not getattr(record, "is_detail", False))
         self._logger.addHandler(self._handler)
         self._logger.setLevel(min(level, logging.INFO))
 

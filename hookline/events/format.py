@@ -9,21 +9,32 @@ from collections.abc import Mapping
 from hookline.printable import escaped
 
 MEMORY = "system/memory_mb"
+SHOWN_FIRST = ("loss",)  # A narrow terminal cuts the end of the line.
 SHOWN_LAST = ("time", "data_time", "eta", MEMORY)
 GROUP_RATE = re.compile(r"lr(_[^/]*)?/")  # the learning rate of a parameter group
 MAX_GROUP_RATES = 4  # in one line
 CURVES_ONLY = ("data/", "lr", "memory/", "system/", "throughput/", "time/")  # too many for a line
 
 
-def format_scalars(scalars: Mapping[str, float]) -> str:
-    """Return `loss 0.1234  accuracy 0.9750  eta 0:00:12`, with times and memory last."""
-    names = [name for name in scalars if name not in SHOWN_LAST] + [
-        name for name in SHOWN_LAST if name in scalars
-    ]
-    return "  ".join(
-        f"{'memory' if name == MEMORY else escaped(name)} {format_value(name, scalars[name])}"
-        for name in names
-    )
+def format_scalars(scalars: Mapping[str, float], widths: dict[str, int] | None = None) -> str:
+    """Return `loss 0.1234  accuracy 0.9750  eta 0:00:12`, with the loss first and memory last.
+
+    Args:
+        scalars: The values by name.
+        widths: The widest text of each name so far, which is updated. Values are aligned to it.
+    """
+    names = list(scalars)  # A mapping of metrics also has "loss", as another name of "val_loss".
+    first = [name for name in SHOWN_FIRST if name in names]
+    last = [name for name in SHOWN_LAST if name in names]
+    rest = [name for name in names if name not in (*first, *last)]
+    parts = []
+    for name in (*first, *rest, *last):
+        value = format_value(name, scalars[name])
+        if widths is not None:
+            widths[name] = max(widths.get(name, 0), len(value))
+            value = value.rjust(widths[name])
+        parts.append(f"{'memory' if name == MEMORY else escaped(name)} {value}")
+    return "  ".join(parts)
 
 
 def for_lines(scalars: Mapping[str, float]) -> dict[str, float]:

@@ -13,6 +13,8 @@ import torch
 from hookline.files import open_to_append, sync_file
 from hookline.printable import printable
 
+SILENT = logging.CRITICAL + 1  # the level of a disabled logger
+
 
 class LogFile(logging.FileHandler):
     """A handler that appends to a file in the work directory of a run."""
@@ -44,14 +46,17 @@ class UserLevel(logging.Filter):
     The logger itself passes all lines to the log file.
 
     Args:
-        logger: The logger, whose level may be too high for the log file.
+        logger: The logger. Its level may be too high for the log file, or it may be disabled, as
+            `logging.config.dictConfig` does with all loggers that exist.
     """
 
     def __init__(self, logger: logging.Logger) -> None:
         super().__init__(logger.name)
         self._logger = logger
         self._own_level = logger.level
-        self._level = logger.getEffectiveLevel()
+        self._was_disabled = logger.disabled
+        self._level = SILENT if logger.disabled else logger.getEffectiveLevel()
+        logger.disabled = False
         self._handlers = _handlers_of(logger) if self._level > logging.INFO else []
         for handler in self._handlers:
             handler.addFilter(self)
@@ -67,6 +72,43 @@ class UserLevel(logging.Filter):
             handler.removeFilter(self)
         if self._level > logging.INFO:
             self._logger.setLevel(self._own_level)
+        self._logger.disabled = self._was_disabled
+
+
+class RunLog:
+    """The log file of this rank, which a logger writes to until `close`.
+
+    The file gets all lines from the level INFO on. The other handlers keep the level of the user.
+    """
+
+    def __init__(self, logger: logging.Logger, work_dir: Path) -> None:
+        self._logger = logger
+        self._user_level = UserLevel(logger)
+        self._file = log_file(work_dir)
+        logger.addHandler(self._file)
+
+    def log_failure(self, error: Exception, iterations: int) -> None:
+        """Log an error to the file only: the console shows its traceback anyway."""
+        record = self._logger.makeRecord(
+            self._logger.name,
+            logging.ERROR,
+            __file__,
+            0,
+            "failed after %d iterations",
+            (iterations,),
+            (type(error), error, error.__traceback__),
+        )
+        self._file.handle(record)
+
+    def sync(self) -> None:
+        """Wait until all lines are on the disk."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Close the file and restore the level of the user."""
+        self._logger.removeHandler(self._file)
+        self._file.close()
+        self._user_level.close()
 
 
 def _handlers_of(logger: logging.Logger) -> list[logging.Handler]:

@@ -37,6 +37,9 @@ class NotebookView:
         self._as_html = ipython.HTML
         self._lock = threading.Lock()
         self._scalars: dict[str, float] = {}
+        self._evaluation = ""  # the mode of the current evaluation
+        self._evaluated = 0  # its batches so far
+        self._batches: int | None = None  # all its batches, if their number is known
         self._rows: dict[tuple[Any, ...], dict[str, float]] = {}
         self._pictures: dict[str, Any] = {}
         self._shown = self._draw()
@@ -50,6 +53,17 @@ class NotebookView:
         with self._lock:
             self._scalars.update(for_lines(scalars))
 
+    def begin_evaluation(self, mode: str, batches: int | None) -> None:
+        """Show a bar for an evaluation until its results arrive."""
+        with self._lock:
+            self._evaluation = mode
+            self._evaluated = 0
+            self._batches = batches
+
+    def advance_evaluation(self) -> None:
+        """Count a batch of the evaluation."""
+        self._evaluated += 1
+
     def add_row(self, mode: str, values: Mapping[str, float], iter: int, epoch: int) -> None:
         """Add results to the table; training has one row per epoch, with its latest results."""
         key = (mode, epoch) if mode == "train" else (mode, epoch, iter)
@@ -59,6 +73,8 @@ class NotebookView:
                 shown[name.removeprefix(f"{mode}_")] = value
         with self._lock:
             self._rows[key] = shown
+            if mode == self._evaluation:
+                self._evaluation = ""
             if len(self._rows) > MAX_ROWS:
                 self._rows.pop(next(key for key in self._rows))
         if mode != "train":
@@ -109,20 +125,20 @@ class NotebookView:
         self._handle.update(self._as_html(drawn))
 
     def _draw(self) -> str:
-        return f"{self._draw_bar()}{self._draw_table()}"
+        bars = [self._draw_training()] if self._run.mode == "train" else []
+        if self._evaluation:
+            text = f"{self._evaluation}  batch {self._evaluated}/{self._batches or '?'}"
+            bars.append(_bar(self._evaluated, self._batches, text))
+        return f"{'<br>'.join(bars)}{self._draw_table()}"
 
-    def _draw_bar(self) -> str:
+    def _draw_training(self) -> str:
         run = self._run
-        size = ""
-        if run.max_iters:
-            size = f' max="{run.max_iters}" value="{run.iter}"'
         parts = [f"iteration {run.iter}/{run.max_iters or '?'}"]
         if run.max_epochs:
             parts.insert(0, f"epoch {min(run.epoch + 1, run.max_epochs)}/{run.max_epochs}")
         if self._scalars:
             parts.append(format_scalars(self._scalars))
-        text = html.escape("  ".join(parts))
-        return f'<progress style="width:16em"{size}></progress> <code>{text}</code>'
+        return _bar(run.iter, run.max_iters, "  ".join(parts))
 
     def _draw_table(self) -> str:
         if not self._rows:
@@ -133,6 +149,11 @@ class NotebookView:
             cells = [_cell(name, row.get(name)) for name in names]
             lines.append(_table_row("td", [key[0], *cells]))
         return f"<table>{''.join(lines)}</table>"
+
+
+def _bar(done: int, total: int | None, text: str) -> str:
+    size = f' max="{total}" value="{done}"' if total else ""
+    return f'<progress style="width:16em"{size}></progress> <code>{html.escape(text)}</code>'
 
 
 def _cell(name: str, value: float | None) -> str:

@@ -46,7 +46,10 @@ def run(command: Sequence[str], timeout_s: float) -> Send:
 
 def is_webhook(url: str) -> bool:
     """Return whether text is the address of a web server."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # It has a bracket without its partner.
+        return False
     return parts.scheme in ("http", "https") and bool(parts.hostname)
 
 

@@ -92,10 +92,15 @@ class Outbox:
     Scalars also wait while an iteration runs, because those on a device are fetched together.
     Writers are used only by the thread that opened the outbox, because they also cut and save their
     files there. Records of other threads, such as finished pictures, wait for the next delivery.
+
+    Attributes:
+        listeners: The writers.
+        lost: Kinds and names of records that nothing has written, because there was no writer.
     """
 
     def __init__(self) -> None:
         self.listeners: list[Listener] = []
+        self.lost: set[str] = set()
         self._thread: int | None = None  # the thread that delivers, while the outbox is open
         self._points: deque[Point] = deque()
         self._records: deque[Record] = deque()
@@ -148,6 +153,8 @@ class Outbox:
 
     def _deliver_records(self) -> None:
         for record in _take_all(self._records):
+            if not self.listeners and not record.owner:
+                self.lost.add(f"{record.kind} {record.name!r}")
             for listener in self.listeners:
                 listener.write(record)
 

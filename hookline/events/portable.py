@@ -15,6 +15,7 @@ from hookline.events.outbox import Record
 
 BINS = 64
 CHANNELS = (1, 3, 4)
+VISIBLE = 0.01  # a difference of brightness, from 0 to 1, that one can see
 
 
 class Histogram(NamedTuple):
@@ -42,17 +43,16 @@ def portable(record: Record) -> Record:
 
 def as_image(value: Any) -> np.ndarray[Any, Any]:
     """Return an image as bytes [H, W, 3 or 4]; numbers from 0 to 1 are scaled to 0 to 255."""
-    if isinstance(value, torch.Tensor):
-        value = value.detach().cpu()
-    array = np.asarray(value)
+    array = _to_array(value)
     if array.ndim == 3 and array.shape[0] in CHANNELS and array.shape[2] not in CHANNELS:
         array = array.transpose(1, 2, 0)
     if array.ndim == 2:
         array = array[:, :, None]
     if array.ndim != 3 or array.shape[2] not in CHANNELS:
         shape = tuple(np.shape(value))
+        hint = "; record one image of the batch" if array.ndim == 4 else ""
         raise ValueError(
-            f"expected an image HW, HWC or CHW with 1, 3 or 4 channels, got the shape {shape}"
+            f"expected an image HW, HWC or CHW with 1, 3 or 4 channels, got the shape {shape}{hint}"
         )
     if array.dtype.kind not in "iu":
         array = array.astype(np.float64) * 255
@@ -61,6 +61,23 @@ def as_image(value: Any) -> np.ndarray[Any, Any]:
     if array.shape[2] == 1:
         array = array.repeat(3, axis=2)
     return np.ascontiguousarray(array)
+
+
+def range_beyond(value: Any) -> tuple[float, float] | None:
+    """Return the least and the greatest number of an image if `as_image` clips them visibly.
+
+    Args:
+        value: An image. One of whole numbers is not looked at.
+    """
+    array = _to_array(value)
+    if array.dtype.kind != "f":
+        return None
+    finite = array[np.isfinite(array)]
+    if finite.size == 0:
+        return None
+    low, high = float(finite.min()), float(finite.max())
+    is_within = low >= -VISIBLE and high <= 1 + VISIBLE
+    return None if is_within else (low, high)
 
 
 def as_histogram(value: Any) -> Histogram:
@@ -108,6 +125,14 @@ def from_row(row: Mapping[str, Any]) -> Record:
         value = Path(value)
     fields = {name: row[name] for name in Record._fields if name in row}
     return Record(**{**fields, "value": value})
+
+
+def _to_array(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, torch.Tensor):
+        value = value.detach().cpu()
+        if value.is_floating_point():
+            value = value.float()  # NumPy has no bfloat16.
+    return np.asarray(value)
 
 
 def _draw_figure(figure: Any) -> np.ndarray[Any, Any]:

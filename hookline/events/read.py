@@ -27,6 +27,7 @@ class RunLog:
     """
 
     def __init__(self, run: str | Path) -> None:
+        self._run = run
         path = Path(run)
         path = path / "log.jsonl" if path.is_dir() else path
         if not path.is_file():
@@ -38,6 +39,9 @@ class RunLog:
             (row["iter"], row["epoch"]) for row in evaluations if row["step"] == row["epoch"]
         ]
         self.by_epoch = bool(evaluations) and len(self._epoch_ends) == len(evaluations)
+
+    def __repr__(self) -> str:
+        return f"RunLog({str(self._run)!r}, curves={list(self.curves())})"
 
     def axis(self, curve: str) -> str:
         """Return the x axis of a curve: `epoch` or `iteration`."""

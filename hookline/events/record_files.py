@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hookline.events.jsonl import JSONLinesWriter
 from hookline.events.outbox import Record, Row
-from hookline.events.portable import portable, to_png
+from hookline.events.portable import portable, range_beyond, to_png
 from hookline.events.writer import Writer
 from hookline.files import replace_file
 
@@ -30,6 +30,7 @@ class RecordFiles(Writer):
     def __init__(self, work_dir: Path, lines: JSONLinesWriter) -> None:
         self._work_dir = work_dir
         self._lines = lines
+        self._clipped: set[str] = set()  # names of images with numbers that were clipped
 
     def write_row(self, row: Row) -> None:
         """Do nothing: the log has its own rows."""
@@ -37,6 +38,8 @@ class RecordFiles(Writer):
     def write(self, record: Record) -> None:
         if record.owner or record.kind == "text":  # The log writes texts itself.
             return
+        if record.kind == "image":
+            self._warn_if_clipped(record)
         try:
             record = portable(record)
         except ValueError as error:  # An invalid image must not end the run.
@@ -52,6 +55,18 @@ class RecordFiles(Writer):
             self._lines.write_entry(record, counts=counts, edges=edges)
         else:
             self._lines.write_entry(record, path=str(record.value))
+
+    def _warn_if_clipped(self, record: Record) -> None:
+        beyond = None if record.name in self._clipped else range_beyond(record.value)
+        if beyond is None:
+            return
+        self._clipped.add(record.name)
+        low, high = beyond
+        log.warning(
+            "image %r has numbers from %.4g to %.4g, which are clipped: scale them to 0 to 1, or "
+            "record whole numbers from 0 to 255",
+            record.name, low, high,
+        )  # fmt: skip
 
 
 def _parts(name: str) -> list[str]:

@@ -54,7 +54,7 @@ class Series:
         self.pending_moments: list[Moment] = []
         self.on_device = False  # whether `pending` has tensors
         self.window: deque[float] = deque(maxlen=window)
-        self.moments: deque[Moment | None] = deque(maxlen=window)  # None: recorded before a resume
+        self.moments: deque[Moment | None] = deque(maxlen=window)  # None: not in the checkpoint
         self.smoothed = smoothed
         self.running = running
         self.loaded_last_iter = -1  # the iteration of the last value in a checkpoint
@@ -119,6 +119,10 @@ class Series:
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = {"window": list(self.window), "smoothed": self.smoothed}
         state["last_iter"] = self.last_iter()
+        known = [moment for moment in self.moments if moment is not None]
+        if known:
+            columns = [list(column) for column in zip(*known, strict=True)]
+            state["iters"], state["epochs"], state["times"] = columns
         if self.is_point:
             state["is_point"] = True
         if self.running:
@@ -126,10 +130,15 @@ class Series:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.window.extend(state["window"])
+        window = list(state["window"])
+        self.window.extend(window)
         self.is_point = state.get("is_point", False)
         self.loaded_last_iter = state.get("last_iter", -1)
-        self.moments.extend([None] * len(self.window))
+        columns = (state.get(name, []) for name in ("iters", "epochs", "times"))
+        known = list(zip(*columns, strict=True))
+        # Checkpoints of earlier versions have no moments.
+        self.moments.extend([None] * (len(window) - len(known)))
+        self.moments.extend(known)
         for kind, sums in state.get("running", {}).items():
             if self.running and kind in self.running:
                 self.running[kind] = list(sums)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 
 from hookline.errors import ConfigError
+from hookline.events.named_means import PERIODS, NamedMean
 from hookline.events.outbox import Outbox, Point, Record
 from hookline.events.series import Moment, Scalar, Series, fetch
 from hookline.secrets import mask_text
@@ -26,13 +27,6 @@ class Clock(Protocol):
 
     iter: int
     epoch: int
-
-
-class NamedMean(NamedTuple):
-    """A mean of a scalar that is reported under another name."""
-
-    of: str
-    over: int | str  # the number of values, "epoch" or "global"
 
 
 class EventStorage:
@@ -201,7 +195,7 @@ class EventStorage:
             of: The name of the scalar.
             over: The number of values, `epoch`, or `global` for the whole run.
         """
-        if over not in ("epoch", "global") and not (isinstance(over, int) and 1 <= over <= LONGEST):
+        if over not in PERIODS and not (isinstance(over, int) and 1 <= over <= LONGEST):
             message = f"the window of a mean must be 'epoch', 'global' or 1 to {LONGEST} values"
             raise ConfigError(message, component="add_mean", parameter="over", value=over)
         of = self._masked(of)

@@ -141,7 +141,7 @@ def report_costs(runner: Any) -> None:
     table = cost_table(runner)
     if not table["timed_iterations"]:
         return
-    runner.logger.info("%s", format_table(table))
+    runner.logger.info("%s", format_table(table), extra={"is_detail": True})
     for row in table["hooks"]:
         is_over = row["share"] > costs.budget and row["seconds"] > MIN_OVERRUN_BETWEEN_S
         if row["site"] not in HOT_SITES and is_over:

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from hookline.checkpoint import CheckpointStore, Entry
-from hookline.checkpoint.errors import CheckpointError
-from hookline.checkpoint.names import MANIFEST
+from hookline.checkpoint.names import LEDGERS
 from hookline.errors import HooklineError, Suggestion
-from hookline.events.describe import flat
 from hookline.metrics.direction import infer_direction
 from hookline.report.curves import MAX_POINTS, CurveReader
 from hookline.report.index import load_index, save_index
@@ -31,6 +24,14 @@ from hookline.report.names import (
     TIMELINE,
 )
 from hookline.report.pictures import Picture, embed_pictures, find_pictures
+from hookline.report.run_files import (
+    Data,
+    parse_settings,
+    read_checkpoints,
+    read_costs,
+    read_object,
+    read_text,
+)
 from hookline.report.summary import summarize
 from hookline.report.timeline import (
     Row,
@@ -43,12 +44,6 @@ from hookline.report.timeline import (
 from hookline.report.warnings import WarningReader
 from hookline.version import __version__
 
-MAX_TEXT_BYTES = 1_000_000  # of a config or cost file
-MAX_DEPTH = 50  # levels of a config
-MAX_METRIC = 1e300  # larger values are shown as text: JSON has no infinity
-YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # plain values only, either of them
-
-Data = dict[str, Any]
 PresentPictures = Callable[[dict[str, list[Picture]]], list[Data]]
 
 
@@ -70,13 +65,6 @@ def collect(folders: Sequence[str | Path]) -> Data:
             reader.update_index()
     limit = MAX_POINTS * 2 // (len(readers) + 1)
     return page_data([reader.read(limit=limit) for reader in readers])
-
-
-def _records(rows: Iterable[Row]) -> list[Data]:
-    """Return recorded texts and histograms, the last one of each name."""
-    kept = ("mode", "name", "iter", "step", "text", "counts", "edges")
-    records = [{key: row[key] for key in kept if key in row} for row in rows]
-    return sorted(records, key=lambda each: (each["mode"], each["name"]))
 
 
 def page_data(runs: list[Data]) -> Data:
@@ -115,7 +103,7 @@ class RunReader:
 
     def version(self) -> str:
         """Return a text that changes when there is something new in the folder."""
-        names = (LOG, TIMELINE, TEXT_LOG, COSTS, CONFIG, MANIFEST)
+        names = (LOG, TIMELINE, TEXT_LOG, COSTS, CONFIG, *LEDGERS)
         return "|".join(_stamp(self.folder / name) for name in names)
 
     def read(self, pictures: PresentPictures = embed_pictures, limit: int = MAX_POINTS) -> Data:
@@ -131,9 +119,9 @@ class RunReader:
         sessions = find_sessions(rows)
         state = infer_state(sessions, self._curves.last_time)
         about = _last_row(rows, "start")
-        checkpoints, problems = _checkpoints(self.folder, about.get("checkpoints"))
+        checkpoints, problems = read_checkpoints(self.folder, about.get("checkpoints"))
         curves = self._curves.thinned(limit)
-        config = _read_text(self.folder / CONFIG) or _read_text(self.folder / DESCRIPTION)
+        config = read_text(self.folder / CONFIG) or read_text(self.folder / DESCRIPTION)
         last_time = self._curves.last_time
         data = {
             "name": self.name,
@@ -149,13 +137,13 @@ class RunReader:
             "best": _best(curves),
             "sessions": describe_sessions(sessions, last_time, state.name == "running"),
             "checkpoints": checkpoints,
-            "mirror": _read_object(self.folder / MIRROR),
+            "mirror": read_object(self.folder / MIRROR),
             "pictures": pictures(find_pictures(self.folder)),
             "records": _records(self._curves.records.values()),
             "epoch_ends": sorted(self._curves.epoch_ends.items()),
-            "costs": _read_costs(self.folder / COSTS),
+            "costs": read_costs(self.folder / COSTS),
             "config": config,
-            "settings": _settings(config),
+            "settings": parse_settings(config),
             "warnings": [*problems, *_not_finite(curves), *self._warnings_of(sessions)],
             "warnings_left_out": self._warnings.left_out,
         }
@@ -199,58 +187,6 @@ def _stamp(path: Path) -> str:
     return f"{about.st_size}.{about.st_mtime_ns}"
 
 
-def _read_text(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            return file.read(MAX_TEXT_BYTES).decode(errors="replace")
-    except OSError:
-        return ""
-
-
-def _read_costs(path: Path) -> Data | None:
-    table = _read_object(path)
-    return table if isinstance(table.get("hooks"), list) else None
-
-
-def _read_object(path: Path) -> Data:
-    """Return the object in a JSON file; an empty one if there is none."""
-    try:
-        content = json.loads(_read_text(path))
-    except (ValueError, RecursionError):
-        return {}
-    return content if isinstance(content, dict) else {}
-
-
-def _settings(config: str) -> dict[str, str]:
-    """Return the values of a config by dotted name.
-
-    None are returned for a config with aliases or with great depth. Ours never have them, and
-    they can take forever to expand.
-    """
-    try:
-        if not _is_simple(config):
-            return {}
-        values = yaml.load(config, Loader=YAML_LOADER)  # noqa: S506  # a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return {}
-    if not isinstance(values, dict):
-        return {}
-    return {key: str(value) for key, value in flat(values).items()}
-
-
-def _is_simple(config: str) -> bool:
-    """Return whether a YAML text has no aliases and no great depth."""
-    depth = 0
-    for event in yaml.parse(config, Loader=YAML_LOADER):
-        if isinstance(event, yaml.events.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.events.CollectionEndEvent):
-            depth -= 1
-        if depth > MAX_DEPTH or isinstance(event, yaml.events.AliasEvent):
-            return False
-    return True
-
-
 def _differences(runs: list[Data]) -> list[Data]:
     """Return the settings that differ between runs; None if a run does not have a setting."""
     keys: dict[str, None] = {}
@@ -264,41 +200,11 @@ def _differences(runs: list[Data]) -> list[Data]:
     return rows
 
 
-def _checkpoints(folder: Path, directory: Any) -> tuple[list[Data], list[Data]]:
-    """Return the entries of the manifest, newest first, and problems with the manifest.
-
-    Args:
-        folder: The work directory.
-        directory: The directory of the checkpoints according to the timeline.
-    """
-    place = folder
-    if not (folder / MANIFEST).exists() and isinstance(directory, str):
-        place = Path(directory)
-    try:
-        entries = CheckpointStore(place).entries()
-    except CheckpointError as error:
-        return [], [{"time": time.time(), "level": "error", "text": str(error)}]
-    return [_describe_entry(entry) for entry in reversed(entries)], []
-
-
-def _describe_entry(entry: Entry) -> Data:
-    metrics: dict[str, float | str] = {}
-    for name, value in entry.metrics.items():
-        metrics[name] = float(f"{value:.6g}") if abs(value) < MAX_METRIC else str(value)
-    note = ""
-    if not entry.finite:
-        note = "its weights are not finite"
-    elif not entry.resumable:
-        note = "for inspection only"
-    return {
-        "names": list(entry.names),
-        "epoch": entry.epoch,
-        "iter": entry.step,
-        "size": entry.size,
-        "time": entry.time,
-        "metrics": metrics,
-        "note": note,
-    }
+def _records(rows: Iterable[Row]) -> list[Data]:
+    """Return recorded texts and histograms, the last one of each name."""
+    kept = ("mode", "name", "iter", "step", "text", "counts", "edges")
+    records = [{key: row[key] for key in kept if key in row} for row in rows]
+    return sorted(records, key=lambda each: (each["mode"], each["name"]))
 
 
 def _best(curves: Data) -> dict[str, Data]:

@@ -51,8 +51,13 @@ class RunRecorder:
     def start(self) -> None:
         """Record the beginning and the config, and start the threads."""
         runner = self._runner
-        self.add(
+        epoch = self._epoch()
+        if not runner.inner_iter and not runner.loop.is_finished():
+            epoch += 1  # A run begins in epoch 1.
+        self._timeline.add(
             "start",
+            iter=runner.iter,
+            epoch=epoch,
             resumed=runner.loop.resuming,
             max_epochs=runner.max_epochs,
             max_iters=runner.max_iters,
@@ -69,9 +74,7 @@ class RunRecorder:
 
     def add(self, what: str, **more: Any) -> None:
         """Add a row to the timeline. Epochs count as in the log: from 1, with the current one."""
-        runner = self._runner
-        epoch = runner.epoch + bool(runner.inner_iter)
-        self._timeline.add(what, iter=runner.iter, epoch=epoch, **more)
+        self._timeline.add(what, iter=self._runner.iter, epoch=self._epoch(), **more)
 
     def add_rollback(self) -> None:
         self.add("rollback", from_iter=_came_from(self._runner))
@@ -117,6 +120,10 @@ class RunRecorder:
     def make_page(self) -> None:
         """Write the report page."""
         write_report([self._folder], self._folder / REPORT)
+
+    def _epoch(self) -> int:
+        """Return the number of the current epoch; between two, that of the last one."""
+        return int(self._runner.epoch + bool(self._runner.inner_iter))
 
     def _record_git(self) -> None:
         state = git_state(Path.cwd())

@@ -74,7 +74,7 @@ def on_console(records: list[logging.LogRecord]) -> Found:
         line = record.getMessage()
         where = re.match(r"train  epoch (\d+)  iter (\d+)(?:  step (\d+))?", line)
         for name in NAMES:
-            value = re.search(rf"  {name} ([\d.]+)", line)
+            value = re.search(rf"  {name} +([\d.]+)", line)
             if where and value:
                 found.append((name, int(where[3] or where[2]), float(value[1])))
     return sorted(found)

@@ -25,8 +25,8 @@ def test_a_value_is_formatted_by_its_name_and_size(name: str, value: float, text
     assert format_value(name, value) == text
 
 
-def test_times_and_memory_come_last() -> None:
-    scalars = {"eta": 1, "system/memory_mb": 2, "time": 1, "loss": 3, "data_time": 0, "lr": 1}
+def test_the_loss_comes_first_and_times_and_memory_last() -> None:
+    scalars = {"eta": 1, "system/memory_mb": 2, "time": 1, "lr": 1, "loss": 3, "data_time": 0}
     names = [part.split(" ")[0] for part in format_scalars(scalars).split("  ")]
     assert names == ["loss", "lr", "time", "data_time", "eta", "memory"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from hookline.events.format import for_lines, format_scalars
-from hookline.events.logs import log_file
+from hookline.events.logs import RunLog, log_file
 from tests.helpers import make_runner
 
 
@@ -25,6 +25,51 @@ def test_other_processes_than_the_first_have_a_file_of_their_own_and_name_themse
     lines = (tmp_path / "hookline.rank2.log").read_text().splitlines()
     assert all(line.startswith("[rank 2] ") for line in lines)
     assert len(lines) == 2
+
+
+def test_the_file_gets_lines_that_the_user_does_not_see_until_it_is_closed(tmp_path):
+    logger = logging.getLogger(f"{__name__}.run")
+    logger.propagate = False
+    logger.setLevel(logging.WARNING)
+    shown = []
+    handler = logging.Handler()
+    handler.emit = lambda record: shown.append(record.getMessage())
+    logger.addHandler(handler)
+    run_log = RunLog(logger, tmp_path)
+    logger.info("detail")
+    logger.warning("trouble")
+    run_log.log_failure(ValueError("broken"), 3)
+    run_log.sync()
+    run_log.close()
+    logger.info("later")
+    assert shown == ["trouble"]
+    assert (logger.level, logger.handlers, handler.filters) == (logging.WARNING, [handler], [])
+    text = (tmp_path / "hookline.log").read_text()
+    assert [line.split()[2] for line in text.splitlines() if line[:2] == "20"] == [
+        "INFO",
+        "WARNING",
+        "ERROR",
+    ]
+    assert "failed after 3 iterations" in text
+    assert "ValueError: broken" in text
+
+
+def test_the_file_is_complete_where_a_config_of_logging_disabled_the_logger(tmp_path):
+    logger = logging.getLogger(f"{__name__}.disabled")
+    logger.propagate = False
+    shown = []
+    handler = logging.Handler()
+    handler.emit = lambda record: shown.append(record.getMessage())
+    logger.addHandler(handler)
+    logger.disabled = True
+    run_log = RunLog(logger, tmp_path)
+    logger.info("detail")
+    logger.error("trouble")
+    run_log.close()
+    assert shown == []
+    assert (logger.disabled, logger.level) == (True, logging.NOTSET)
+    lines = (tmp_path / "hookline.log").read_text().splitlines()
+    assert [line.split()[2] for line in lines] == ["INFO", "ERROR"]
 
 
 def test_nothing_in_a_message_or_a_name_can_steer_a_terminal(tmp_path):

@@ -121,7 +121,8 @@ def test_a_cell_has_one_live_table_with_a_row_for_each_epoch_and_validation(
     assert "<th>accuracy</th>" in rows[0]
     text = text_of(outputs)
     assert "stopped: reached max_epochs=2" in text
-    assert "loss" not in text
+    assert "train  epoch" not in text
+    assert "val  epoch" not in text
 
 
 def test_the_log_file_has_the_lines_that_the_table_replaces(notebook: Notebook) -> None:

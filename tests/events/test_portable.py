@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 from matplotlib.figure import Figure
 from PIL import Image
 
-from hookline.events.portable import from_row, portable, to_png, to_row
+from hookline.events.portable import from_row, portable, range_beyond, to_png, to_row
 from hookline.events.storage import Record
 
 
@@ -29,6 +29,7 @@ def record(kind, value):
         (torch.rand(3, 8, 9), (8, 9, 3)),
         (torch.rand(1, 8, 9), (8, 9, 3)),
         (torch.rand(8, 9), (8, 9, 3)),
+        (torch.rand(8, 9).bfloat16(), (8, 9, 3)),
         (np.zeros((8, 9, 3), dtype=np.uint8), (8, 9, 3)),
         (np.zeros((8, 9, 4)), (8, 9, 4)),
         (np.full((8, 9), np.nan), (8, 9, 3)),
@@ -53,8 +54,22 @@ def test_fractions_are_scaled_to_bytes_and_integers_are_clipped(image, expected)
 
 
 def test_an_array_that_is_not_an_image_is_rejected_with_its_shape():
-    with pytest.raises(ValueError, match=r"\(2, 3, 4, 5\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3, 4, 5\).*one image of the batch"):
         record("image", torch.zeros(2, 3, 4, 5))
+
+
+@pytest.mark.parametrize(
+    "image, expected",
+    [
+        (torch.tensor([[0.0, 255.0]]), (0, 255)),
+        (np.array([[-2.0, np.nan, 2.0]]), (-2, 2)),
+        (torch.tensor([[-0.001, 1.001]]), None),
+        (torch.tensor([[-5, 300]]), None),
+        (np.array([[np.nan]]), None),
+    ],
+)
+def test_the_range_of_an_image_is_returned_if_it_would_be_clipped(image, expected):
+    assert range_beyond(image) == expected
 
 
 sides = st.integers(1, 12)

@@ -89,6 +89,7 @@ def test_the_history_of_a_runner_has_all_scalars_of_all_its_parts(tmp_path):
 
     part(max_epochs=1).train()
     history = part(max_epochs=2).train().history
+    assert "train/loss" in repr(history)
     losses = history.curves()["train/loss"]
     assert [iteration for iteration, _ in losses] == [2, 4, 6, 8]
     table = history.to_pandas()

@@ -39,11 +39,25 @@ def test_a_history_holds_values_with_their_moments():
     assert series_of(1.0, 2.0).history() == [Scalar(1.0, 0, 0, 0.0), Scalar(2.0, 1, 0, 0.0)]
 
 
-def test_a_loaded_series_has_its_values_but_not_their_moments():
+def test_a_loaded_series_has_its_values_and_their_moments():
+    series = series_of(1.0, 2.0)
     loaded = Series(smoothed=True, window=3)
-    loaded.load_state_dict(series_of(1.0, 2.0).state_dict())
+    loaded.load_state_dict(series.state_dict())
     assert list(loaded.window) == [1.0, 2.0]
-    assert (loaded.history(), loaded.last_iter()) == ([], series_of(1.0, 2.0).last_iter())
+    assert (loaded.history(), loaded.last_iter()) == (series.history(), series.last_iter())
+    loaded.append(3.0, (2, 1, 4.0))
+    assert loaded.history() == [*series.history(), Scalar(3.0, 2, 1, 4.0)]
+
+
+def test_a_series_of_a_checkpoint_without_moments_keeps_those_of_later_values():
+    loaded = Series(smoothed=True, window=3)
+    loaded.load_state_dict({"window": [1.0, 2.0], "smoothed": True, "last_iter": 1})
+    assert (list(loaded.window), loaded.history(), loaded.last_iter()) == ([1.0, 2.0], [], 1)
+    loaded.append(3.0, (2, 1, 4.0))
+    again = Series(smoothed=True, window=3)
+    again.load_state_dict(loaded.state_dict())
+    assert list(again.window) == [1.0, 2.0, 3.0]
+    assert again.history() == [Scalar(3.0, 2, 1, 4.0)]
 
 
 def test_pending_tensors_become_numbers():

@@ -14,7 +14,7 @@ from tests.waiting import LIMIT_S, wait_until
 
 ROOT = Path(__file__).parents[2]
 ENDLESS = 1_000_000  # epochs; the run continues until it is stopped
-DEMO = str(ROOT / "configs/digits.yaml")
+DEMO = str(ROOT / "hookline/configs/digits.yaml")
 PICTURES = [
     "hooks.visualization.interval=10",
     "hooks.gradient_flow.frequency=10",

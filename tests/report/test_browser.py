@@ -9,8 +9,9 @@ import pytest
 from PIL import Image
 
 from hookline.cli.main import main
-from tests.report.folders import make_run
+from tests.report.folders import ROW, make_run
 from tests.report.runs import crashed_and_resumed, demo
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -119,6 +120,18 @@ def test_the_cards_of_pictures_have_no_empty_areas(tmp_path, open_page):
     assert page.complaints == []
 
 
+def test_the_rates_of_several_optimizers_are_in_one_chart(tmp_path, open_page):
+    rates = {"lr_critic": 0.1, "lr_generator": 0.2, "lr/head": 0.3, "lrs_loss": 1.0}
+    run = make_run(tmp_path / "run", rows=[{**ROW, "iter": step, **rates} for step in (1, 2)])
+    assert main(["report", str(run)]) == 0
+    page = open_page(f"file://{run / 'report.html'}")
+    chart = section(page, "Learning rate").locator('[data-chart="learning rate"]')
+    for name in ("lr_critic", "lr_generator", "lr/head"):
+        assert name in chart.inner_text()
+    assert "lrs_loss" not in chart.inner_text()
+    assert page.complaints == []
+
+
 def test_the_page_of_a_resumed_run_shows_the_interruption(runs, open_page):
     page = open_page(f"file://{runs[1] / 'report.html'}")
     text = section(page, "Timeline").inner_text()
@@ -189,7 +202,8 @@ def test_tables_on_a_phone_scroll_and_do_not_break_words(runs, open_page):
     heights = [cell.bounding_box()["height"] for cell in cells.all() if cell.is_visible()]
     assert heights
     assert max(heights) < 50  # pixels: two lines
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    # Charts follow the width in the next frame.
+    wait_until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 390, "the layout")
 
 
 def test_axes_have_whole_epochs_and_short_times(runs, open_page):

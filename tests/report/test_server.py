@@ -85,6 +85,11 @@ def answer(address: str, body: dict | None = None, **headers: str) -> tuple[int,
         return error.code, error.read().decode()
 
 
+def last_point(page):
+    """Return the last iteration in the chart of the loss."""
+    return page.evaluate('charts.get("Curves\\nloss").plot.data[0].at(-1)')
+
+
 def test_the_page_follows_a_training_and_its_button_stops_it_with_a_checkpoint(
     tmp_path, processes, open_page
 ):
@@ -93,10 +98,8 @@ def test_the_page_follows_a_training_and_its_button_stops_it_with_a_checkpoint(
     page = open_page(watch(tmp_path / "runs", processes))
     page.wait_for_selector('[data-chart="loss"] canvas')
     for _ in range(3):
-        page.wait_for_function(
-            '(wanted) => charts.get("Curves\\nloss").plot.data[0].at(-1) >= wanted',
-            arg=last_iter(folder),
-        )
+        wanted = last_iter(folder)
+        wait_until(lambda: last_point(page) >= wanted, "the point in the chart")  # noqa: B023
         assert page.locator("#runs .badge").inner_text() == "running"
         shown = last_iter(folder)
         wait_until(lambda: last_iter(folder) > shown, "a new row in the log")  # noqa: B023
@@ -112,7 +115,7 @@ def test_the_page_follows_a_training_and_its_button_stops_it_with_a_checkpoint(
     newest = CheckpointStore(folder).latest()
     assert newest is not None
     assert newest.step == rows[-1]["iter"]
-    page.wait_for_function('document.querySelector("#runs .badge").textContent === "stopped"')
+    wait_until(lambda: page.locator("#runs .badge").text_content() == "stopped", "the badge")
     assert page.complaints == []
 
 
@@ -204,7 +207,8 @@ def test_the_list_of_runs_is_aligned_and_shows_the_metrics_of_ended_runs(
     assert len({(badge["x"], badge["width"]) for badge in badges}) == 1
     assert "accuracy 0.75" in page.locator("#runs").inner_text()
     page.set_viewport_size({"width": 390, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    # Charts follow the width in the next frame.
+    wait_until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 390, "the layout")
     assert page.complaints == []
 
 

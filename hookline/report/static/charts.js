@@ -7,7 +7,7 @@ const GROUPS = ["Curves", "Learning rate", "Phase times", "Speed", "System", "Ot
 function placeOf(tag) {
   const parts = tag.split("/"), mode = ["train", "val", "test"].includes(parts[0]) ? parts[0] : "";
   const name = mode ? parts.slice(1).join("/") : tag;
-  if (/^(lr|momentum)\b/.test(name)) {
+  if (/^(lr|momentum)(_|\b)/.test(name)) { // lr_NAME is the rate of one of several optimizers.
     return { group: "Learning rate", chart: name.startsWith("lr") ? "learning rate" : "momentum", label: name };
   }
   if (/^time\/(data|forward|backward|optimizer|hooks)$/.test(tag)) {
