@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
 
 from hookline.diagnosis import describe_kind
 from hookline.errors import HooklineError
+from hookline.rng import restore_rng, rng_state
 
 INPUT_KEYS = ("inputs", "input", "x", "images", "image", "pixel_values")
 COUNTS = ("num_tokens", "num_samples")  # keys of a model's outputs; the first one decides
 TARGET_KEYS = ("targets", "target", "y", "labels", "label")
+IGNORED = -100  # the target that does not count in losses, as in torch and transformers
 
 
 def unpack(batch: Any) -> tuple[Any, Any]:
@@ -93,6 +95,20 @@ def move(batch: Any, device: torch.device) -> Any:
     if isinstance(batch, (list, tuple)):
         return type(batch)(move(value, device) for value in batch)
     return batch
+
+
+def open_batches(loader: Iterable[Any], device: torch.device) -> Iterator[Any]:
+    """Return the batches of an evaluation, each of which is moved to a device when it is read.
+
+    Persistent workers take a seed from the random numbers of training when they start. A resumed
+    run starts them a second time, so the random numbers are restored.
+    """
+    if not getattr(loader, "persistent_workers", False):
+        return iter(move_each(loader, device))
+    before = rng_state()
+    batches = iter(loader)
+    restore_rng(before)
+    return iter(move_each(batches, device))
 
 
 def move_each(batches: Iterable[Any], device: torch.device) -> Iterable[Any]:

@@ -6,6 +6,8 @@ import warnings
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from hookline.foreign_names import suggest_attribute
+
 # Attributes of a runner in version 0.1, and where they are today.
 RUNNER_ATTRIBUTES = {
     "accumulating": "loop.accumulating",
@@ -57,7 +59,8 @@ class RenamedAttributes:
         def __getattr__(self, name: str) -> Any:
             kind = type(self).__name__
             if name not in RUNNER_ATTRIBUTES:
-                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+                message = f"{kind!r} object has no attribute {name!r}{suggest_attribute(name)}"
+                raise AttributeError(message, name=name, obj=self)  # Python adds a suggestion.
             path = RUNNER_ATTRIBUTES[name]
             warnings.warn(
                 f"{kind}.{name} is deprecated; use {kind}.{path}", DeprecationWarning, stacklevel=2

@@ -14,10 +14,12 @@ from hookline.counters import set_counters
 from hookline.data.protocols import is_stateful, set_default_seed
 from hookline.engine import BaseRunner, HookOrConfig, Metrics, StopReason
 from hookline.engine.run_state import capture
+from hookline.engine.runner import Optimizers
 from hookline.engine.session import RunSession
 from hookline.errors import HooklineError
 from hookline.hooks import EvalHook
-from hookline.optim.step_hooks import follow_steps
+from hookline.hooks.builder import check_copied, warn_about_unwritten_records
+from hookline.optim.step_hooks import follow_steps, warn_about_after_backward
 from hookline.trial import apply_trial
 
 Validate = Callable[[], Mapping[str, Any]]
@@ -29,7 +31,7 @@ PARTS_OF_OWNER = frozenset({"state_dict", "optimizer", "scheduler", "loader", "r
 def drive(
     hooks: Iterable[HookOrConfig],
     model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer | None = None,
+    optimizer: Optimizers | None = None,
     train_loader: Iterable[Any] | None = None,
     *,
     validate: Validate | None = None,
@@ -55,19 +57,24 @@ def drive(
     Args:
         hooks: Hooks or their configs; none may own `optimize`.
         model: The model that the loop trains.
-        optimizer: The optimizer that the loop steps.
+        optimizer: The optimizer that the loop steps, or several by name. An iteration in which
+            several step counts as one step.
         train_loader: The batches of `for batch in run`.
         validate: Returns metrics by name; called after each epoch, or when an EvalHook asks.
         epoch_length: Batches of an epoch, if there is no `train_loader`.
         parts: Further arguments of a Runner: `max_epochs`, `work_dir`, `resume`, `loss_fn`, …
     """
-    optimizer = getattr(optimizer, "optimizer", optimizer)  # Accelerate wraps the one that steps
+    if isinstance(optimizer, Mapping):
+        optimizer = {name: _unwrap(each) for name, each in optimizer.items()}
+    else:
+        optimizer = _unwrap(optimizer)
     parts = {"device": _device_of(model), **parts}
     trial = apply_trial(parts.get("work_dir"), parts.get("resume"), hooks)
     parts |= {"work_dir": trial.work_dir, "resume": trial.resume}
     loader = _without_broken_state(train_loader)
     set_default_seed(loader, parts.get("seed"))
     runner = BaseRunner(model, loader, optimizer=optimizer, hooks=trial.hooks, **parts)
+    check_copied(runner)
     if epoch_length is not None:
         runner.epoch_length = epoch_length
         runner.loop.update_length()
@@ -101,6 +108,7 @@ class Drive:
         self._handle_signals = handle_signals
         self._optimizer_hooks = ExitStack()
         self._follows_optimizer = False
+        self._has_stepped = False  # one of several optimizers, in this iteration
         self._evaluation = ExitStack()
         self._is_in_epoch = False  # while the owner validates
         self._session = ExitStack()
@@ -146,6 +154,7 @@ class Drive:
                 runner.stop_reason = reason
             runner.call_hook("after_train")
             runner.call_hook("after_run")
+            warn_about_unwritten_records(runner)
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the batches of the whole run, epoch after epoch."""
@@ -155,6 +164,7 @@ class Drive:
         for batch in self.runner.loop.iterations():
             self._expect_step()
             yield batch
+            self._count_step()
 
     def close(self) -> None:
         """Run cleanup only, for a loop that ended without notice."""
@@ -186,15 +196,23 @@ class Drive:
     def follow_optimizer(self, before: bool = True) -> None:
         """Call `after_backward` before each optimizer step, and `after_optimizer_step` after it.
 
+        With several optimizers, call only the latter, at the end of an iteration with a step.
+
         Args:
             before: Whether to call `after_backward`. False if the owner of the loop calls it.
         """
         optimizer = self.runner.optimizer
-        if not isinstance(optimizer, torch.optim.Optimizer) or self._follows_optimizer:
+        if self._follows_optimizer:
             return
-        self._follows_optimizer = True
-        before_step = self.after_backward if before else None
-        self._optimizer_hooks = follow_steps(optimizer, self.after_step, before_step)
+        if isinstance(optimizer, torch.optim.Optimizer):
+            self._follows_optimizer = True
+            before_step = self.after_backward if before else None
+            self._optimizer_hooks = follow_steps(optimizer, self.after_step, before_step)
+        elif isinstance(optimizer, Mapping):
+            self._follows_optimizer = True
+            warn_about_after_backward(self.runner)
+            for each in optimizer.values():
+                self._optimizer_hooks.enter_context(follow_steps(each, self._note_step))
 
     def begin_epoch(self) -> None:
         """Begin an epoch of your loop."""
@@ -230,6 +248,7 @@ class Drive:
         runner = self.runner
         if loss is not None:
             runner.outputs = {**runner.outputs, "loss": loss}
+        self._count_step()
         runner.loop.end_iteration(is_last=last)
         return runner.stop_reason is None
 
@@ -309,7 +328,16 @@ class Drive:
 
     def _expect_step(self) -> None:
         """Treat gradients as accumulating until the optimizer steps."""
-        self.runner.loop.accumulating = self.runner.optimizer is not None
+        self.runner.loop.accumulating = self._follows_optimizer
+
+    def _note_step(self) -> None:
+        self._has_stepped = True
+
+    def _count_step(self) -> None:
+        """Count the steps of several optimizers in an iteration as one."""
+        if self._has_stepped:
+            self._has_stepped = False
+            self.after_step()
 
 
 class _StatelessLoader:
@@ -363,6 +391,11 @@ def _refuse_to_validate() -> Mapping[str, Any]:
         "a hook requested a validation, but the owner of this loop decides when to validate: "
         "remove the hook"
     )
+
+
+def _unwrap(optimizer: Any) -> Any:
+    """Return the optimizer that steps, which Accelerate wraps."""
+    return getattr(optimizer, "optimizer", optimizer)
 
 
 def _device_of(model: torch.nn.Module) -> torch.device:

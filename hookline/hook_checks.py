@@ -48,9 +48,21 @@ def check_owner(hook: Any, others: Iterable[Any], site: str) -> None:
     for other in others:
         if other.site_method(site) is not None:
             message = f"both this hook and {other.name} own {site!r}, and only one hook can"
-            advice = f"remove one, or call runner.unregister_hook({other.name!r}) first"
+            advice = merge_advice(hook, other)
+            if not advice:
+                advice = f"remove one, or call runner.unregister_hook({other.name!r}) first"
             suggestion = Suggestion(advice=advice)
             raise RegistrationError(message, component=hook.name, site=site, suggestion=suggestion)
+
+
+def merge_advice(hook: Any, other: Any) -> str:
+    """Return the advice to keep the hook whose class extends that of the other; "" if none does."""
+    kept, removed = type(hook), type(other)
+    if issubclass(removed, kept):
+        kept, removed = removed, kept
+    if kept is removed or not issubclass(kept, removed):
+        return ""
+    return f"{kept.__name__} has the parameters of {removed.__name__}, too: keep it alone"
 
 
 def unique_name(hook: Any, taken: Collection[str]) -> str:

@@ -12,6 +12,7 @@ from torch.optim import Optimizer
 from torch.utils.data import Dataset, IterableDataset
 
 from hookline.errors import ConfigError, HooklineError, Suggestion
+from hookline.module_names import named_parameters
 
 MAX_LISTED = 5  # names in a warning
 # Iterators that cannot begin again. An object of another class may begin again on its own.
@@ -52,7 +53,8 @@ def check_parts(run: Run) -> None:
     if run.val_loader is not None and run.evaluation.test_fn is None:
         check_evaluable(run.model)
     hooks = [*run.sites.hooks["after_val_iter"], *run.sites.hooks["after_val_epoch"]]
-    others_possible = any(hook.adds_metrics for hook in hooks)
+    # A hook that reports reads the metrics and adds none.
+    others_possible = any(hook.adds_metrics and not hook.reports for hook in hooks)
     run.best.check(run.evaluation.expected_metrics(run), others_possible)
     if run.is_main:
         warn_about_optimizers(run.optimizer, run.model, run.loss_fn, run.logger)
@@ -224,12 +226,27 @@ def warn_about_optimizers(
             )  # fmt: skip
     if len(optimizers) > 1:  # A single one often has only a part of the model.
         _warn_about_left_out(model, optimized, logger)
+    _warn_about_unknown(model, optimizers.values(), logger)
+
+
+def _warn_about_unknown(
+    model: nn.Module, optimizers: Iterable[Optimizer], logger: logging.Logger
+) -> None:
+    """Warn about optimizers that the model steps itself, and that no checkpoint would have."""
+    given = {id(each) for each in optimizers}
+    for name, value in vars(model).items():
+        if isinstance(value, Optimizer) and id(value) not in given:
+            logger.warning(
+                "checkpoints will not have the state of the model's optimizer %r, so a resumed run "
+                "would differ: pass it as optimizer=…, with ManualOptimizationHook() in hooks",
+                name,
+            )
 
 
 def _warn_about_left_out(model: nn.Module, optimized: set[int], logger: logging.Logger) -> None:
     names = [
         name
-        for name, parameter in model.named_parameters()
+        for name, parameter in named_parameters(model)
         if parameter.requires_grad and id(parameter) not in optimized
     ]
     if names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 
 # The faster one of the two deterministic workspaces of cuBLAS; it takes 24 MiB of GPU memory.
 CUBLAS_WORKSPACE = ":4096:8"
+WORD = 0xFFFFFFFF  # States of Python and NumPy are words of 32 bits, kept as signed numbers.
 
 
 def seed_everything(seed: int) -> None:
@@ -50,7 +51,7 @@ def rng_state() -> dict[str, Any]:
     """Return the state of every generator in use, as tensors and plain values."""
     version, internal, gauss = random.getstate()
     state: dict[str, Any] = {
-        "python": [version, torch.tensor(internal, dtype=torch.int64), gauss],
+        "python": [version, _as_words(internal), gauss],
         "torch": torch.get_rng_state(),
     }
     if "numpy" in sys.modules:
@@ -63,7 +64,7 @@ def rng_state() -> dict[str, Any]:
 def restore_rng(state: Mapping[str, Any]) -> None:
     """Restore the generators to a state that `rng_state` returned."""
     version, internal, gauss = state["python"]
-    random.setstate((version, tuple(internal.tolist()), gauss))
+    random.setstate((version, tuple(word & WORD for word in internal.tolist()), gauss))
     torch.set_rng_state(state["torch"].cpu())
     if "numpy" in state:
         _restore_numpy(state["numpy"])
@@ -79,12 +80,16 @@ def _numpy_state() -> list[Any]:
 
     legacy: Any = np.random.get_state(legacy=True)
     kind, keys, position, has_gauss, cached = legacy
-    return [kind, torch.tensor(keys.tolist(), dtype=torch.int64), position, has_gauss, cached]
+    return [kind, _as_words(keys.tolist()), position, has_gauss, cached]
 
 
 def _restore_numpy(state: list[Any]) -> None:
     import numpy as np
 
     kind, keys, position, has_gauss, cached = state
-    keys = np.array(keys.tolist(), dtype=np.uint32)
-    np.random.set_state((kind, keys, position, has_gauss, cached))
+    words = np.array([word & WORD for word in keys.tolist()], dtype=np.uint32)
+    np.random.set_state((kind, words, position, has_gauss, cached))
+
+
+def _as_words(values: Sequence[int]) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.int64).to(torch.int32)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
@@ -18,15 +19,29 @@ from hookline.engine.runner import Loaders, Optimizers
 from hookline.errors import HooklineError, Suggestion
 from hookline.events.read import RunLog
 from hookline.events.visualizer import Visualizer
-from hookline.hooks.builder import get_default_hooks, given_hooks, stream_options
-from hookline.metrics import Metric, build_metrics
+from hookline.hooks.builder import (
+    check_copied,
+    get_default_hooks,
+    given_hooks,
+    stream_options,
+    warn_about_endless_epochs,
+    warn_about_idle_hooks,
+    warn_about_unwritten_records,
+)
+from hookline.hooks.logger_hook import LOG
+from hookline.metrics import Metric, Metrics, build_metrics
 from hookline.optim.modes import switchable
 from hookline.prediction import predict_all
 from hookline.preflight import check_is_loader, check_length
 from hookline.profiling.cost_report import DEFAULT_BUDGET
-from hookline.runner_arguments import RULES, check_arguments
+from hookline.runner_arguments import (
+    RULES,
+    check_arguments,
+    refuse_in_train,
+    refuse_unknown,
+)
 from hookline.sanity import check_val_end, check_validation
-from hookline.step import LossFunction, takes_optimizer
+from hookline.step import LossFunction, takes_optimizer, unused_steps
 from hookline.trial import apply_trial
 
 if TYPE_CHECKING:
@@ -74,7 +89,8 @@ class Runner(BaseRunner):
         sanity_val_batches: Batches of each validation loader that are tried before the first epoch,
             so that errors in validation code surface at once. They change nothing. 0 turns it off.
         work_dir: The directory for checkpoints, logs and reports; `runs/` and the current time by
-            default.
+            default. A URL such as `s3://bucket/run` means a local directory that CheckpointHook
+            copies there, `runs/s3/bucket/run`.
         scheduler: One learning rate scheduler, a list, or a mapping of either by the optimizers'
             names.
         seed: Seeds random numbers, and loaders of `make_loader` that have no seed. Without it,
@@ -99,6 +115,7 @@ class Runner(BaseRunner):
             algorithm raises.
         locate_error: Adds the location in a config to an error of a hook or metric; `from_config`
             sets it.
+        **unknown: Refused with the nearest argument, such as `max_epochs` for `epochs`.
 
     Attributes:
         iter: Finished iterations; grows after the `after_train_iter` hooks.
@@ -127,7 +144,8 @@ class Runner(BaseRunner):
         test_loader: The test batches, or several by name.
         hooks: The registered hooks, by priority.
         device: The device of the model.
-        work_dir: The directory of the run's files.
+        work_dir: The local directory of the run's files.
+        work_url: The URL that it is copied to, if it was given as one.
         config: The config that the run comes from; empty without one.
         seed: The seed.
         logger: The logger of the package, `hookline`.
@@ -139,6 +157,8 @@ class Runner(BaseRunner):
         parallel: The model as the ranks share it: DDP, FSDP, compiled.
         sites: The calls of each site, and their costs.
     """
+
+    _is_built = False
 
     def __init__(
         self,
@@ -173,9 +193,11 @@ class Runner(BaseRunner):
         compile: bool | Mapping[str, Any] = False,
         deterministic: bool = False,
         locate_error: LocateError | None = None,
+        **unknown: NoReturn,  # Type checkers reject any; at run time the error has a suggestion.
     ) -> None:
         # At this point the local variables are the arguments.
         arguments = {name: value for name, value in locals().items() if name in RULES}
+        refuse_unknown(unknown)
         check_arguments(arguments)
         world = connect()
         work_dir, resume, hooks = apply_trial(work_dir, resume, hooks)
@@ -186,9 +208,15 @@ class Runner(BaseRunner):
         dropped = set(drop_hooks)
         if optimizer is None or steps_itself:
             dropped.add("OptimizerHook")
-        train_loader = prepare_training_data(
-            train_loader, seed or 0, world.rank, world.size, max_train_batches, overfit_batches
+        self._prepare_training_data = partial(
+            prepare_training_data,
+            seed=seed or 0,
+            rank=world.rank,
+            world_size=world.size,
+            max_batches=max_train_batches,
+            overfit_batches=overfit_batches,
         )
+        train_loader = self._prepare_training_data(train_loader)
         options: dict[str, dict[str, Any]] = {}
         is_stream = train_loader is not None and length_of(train_loader) is None
         if is_stream and max_iters is not None:
@@ -227,8 +255,10 @@ class Runner(BaseRunner):
             deterministic=deterministic,
             locate_error=locate_error,
         )
+        check_copied(self)
         self.evaluation.max_val_batches = max_val_batches
         self._sanity_val_batches = sanity_val_batches
+        self._is_built = True
 
     def register_hooks(self, hooks: Iterable[HookOrConfig]) -> None:
         """Register hooks, after the services that their methods may name as arguments."""
@@ -239,32 +269,58 @@ class Runner(BaseRunner):
             self.register_service("visualizer", Visualizer(self.events))
         super().register_hooks(hooks)
 
-    def set_train_loader(self, loader: Iterable[Any]) -> None:
+    @property
+    def train_loader(self) -> Any:
+        """The training batches. Assigning others means the same as `set_train_loader`."""
+        return self._train_loader
+
+    @train_loader.setter
+    def train_loader(self, loader: Loaders | None) -> None:
+        if loader is None or not self._is_built:
+            self._train_loader = loader
+        else:
+            self.set_train_loader(loader)
+
+    def set_train_loader(self, loader: Loaders) -> None:
         """Replace the training data; call it in `before_epoch` or `before_train_epoch`.
 
         A hook that chooses the loader by `runner.epoch` resumes exactly at any iteration: its
         choice is made again before the position is restored.
 
         Args:
-            loader: An iterable of training batches, also of another length.
+            loader: An iterable of training batches, or several by name, also of another length.
+                `max_train_batches` and `overfit_batches` hold for it, too.
 
         Raises:
-            HooklineError: Inside an epoch.
+            HooklineError: Inside an epoch, or at its end: a resumed run would not repeat the call.
         """
-        if self.loop.phase not in ("", "before_epoch"):
+        if self._is_inside_epoch():
             raise HooklineError(
-                "set_train_loader must be called between epochs, in before_epoch or "
+                "the training data can be replaced only between epochs, in before_epoch or "
                 "before_train_epoch",
                 parameter="loader",
             )
         check_arguments({"train_loader": loader})
-        loader = share_loaders(loader, self.world.rank, self.world.size, training=True)
+        loader = self._prepare_training_data(loader)
         set_default_seed(loader, self.seed)
-        self.train_loader = loader
+        self._train_loader = loader
         self.epoch_length = length_of(loader)
         self.loop.update_length()
 
-    def train(self, *, max_epochs: int | None = None, max_iters: int | None = None) -> Self:
+    def _is_inside_epoch(self) -> bool:
+        """Return whether the batches of an epoch are read, or its end is in progress."""
+        loop = self.loop
+        if not loop.is_running or loop.phase == "before_epoch":
+            return False
+        return loop.phase != "" or (self.inner_iter > 0 and not loop.resuming)
+
+    def train(
+        self,
+        *extra: NoReturn,
+        max_epochs: int | None = None,
+        max_iters: int | None = None,
+        **unknown: NoReturn,  # Type checkers reject any; at run time the error has advice.
+    ) -> Self:
         """Train until the run reaches its length or a hook requests a stop.
 
         A second call continues the run, also after an interrupt in a notebook.
@@ -276,6 +332,7 @@ class Runner(BaseRunner):
         Raises:
             ConfigError: If both are given.
         """
+        refuse_in_train(extra, unknown)
         if max_epochs is not None or max_iters is not None:
             check_length(max_epochs, max_iters)
             self.max_epochs = max_epochs
@@ -284,6 +341,21 @@ class Runner(BaseRunner):
         return super().train()
 
     fit = train
+
+    def test(self, loader: Loaders | None = None) -> Metrics:
+        """Evaluate on the test data, or on other data.
+
+        Args:
+            loader: An iterable of batches, or several by name; the test data by default.
+        """
+        if loader is None:
+            return super().test()
+        check_arguments({"test_loader": loader})
+        own, self.test_loader = self.test_loader, self._prepare_evaluation_data(loader)
+        try:
+            return super().test()
+        finally:
+            self.test_loader = own
 
     def predict(self, loader: Loaders | None = None) -> Any:
         """Return the model's predictions in the order of the data.
@@ -308,9 +380,14 @@ class Runner(BaseRunner):
             advice = Suggestion(advice="pass a loader to predict(), or test_loader=… to the runner")
             raise HooklineError("no data to predict", parameter="loader", suggestion=advice)
         check_is_loader("loader", loader)
+        loader = self._prepare_evaluation_data(loader)
+        return self._run_apart("predict", lambda: predict_all(self, loader))
+
+    def _prepare_evaluation_data(self, loader: Loaders) -> Any:
+        """Return loaders of which each rank reads its part, with the seed of the run."""
         loader = share_loaders(loader, self.world.rank, self.world.size)
         set_default_seed(loader, self.seed)
-        return self._run_apart("predict", lambda: predict_all(self, loader))
+        return loader
 
     def dry_run(self, limit: float = 300.0) -> DryRunResult:
         """Try this run on a few batches, as `hookline dry-run` does, and return the findings.
@@ -329,13 +406,29 @@ class Runner(BaseRunner):
 
     def _begin_training(self) -> None:
         super()._begin_training()
+        if self.is_main:
+            warn_about_endless_epochs(self)
+            warn_about_idle_hooks(self)
+            for name, own in unused_steps(self.model).items():
+                self.logger.warning("the model's %s is never called; name it %s(batch)", name, own)
         check_val_end(self)
         if self._sanity_val_batches:
             check_validation(self, self._sanity_val_batches)
 
+    def _end_training(self) -> None:
+        super()._end_training()
+        warn_about_unwritten_records(self)
+
     @property
     def history(self) -> RunLog:
-        """The logged scalars of the run so far, resumed parts included, read from its log."""
+        """The logged scalars of the run so far, resumed parts included, read from its log.
+
+        Raises:
+            HooklineError: Before the first training, or without a LoggerHook.
+        """
+        if not (self.work_dir / LOG).is_file():
+            advice = Suggestion(advice="call train() first, and keep LoggerHook")
+            raise HooklineError("the run has no log yet", suggestion=advice)
         return RunLog(self.work_dir)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import FunctionType
@@ -16,12 +16,14 @@ from hookline.data.protocols import is_positioned
 from hookline.engine import BaseHook
 from hookline.engine.manager import Order
 from hookline.errors import ConfigError, Problem, Suggestion, suggest
+from hookline.foreign_names import suggest_argument
 from hookline.optim import LOSSES, OPTIMIZERS, SCHEDULERS
 from hookline.registry import Registry
-from hookline.remote import is_url
+from hookline.remote import find_url_problem, is_url
 from hookline.signature import fits
 
 SCHEDULER_METHODS = ("step", "state_dict")
+RESUME_WORDS = ("last", "latest", "newest", "best")  # of other frameworks; here they are paths
 OPTIMIZER_PARTS = ("step", "zero_grad", "param_groups")
 
 
@@ -59,6 +61,35 @@ def check_arguments(arguments: Mapping[str, Any]) -> None:
             )
     if problems:
         raise ConfigError(problems)
+
+
+def refuse_unknown(names: Iterable[str]) -> None:
+    """Raise TypeError, as Python does, if there are unknown arguments; suggest the nearest."""
+    problems = []
+    for name in names:
+        message = f"unknown argument {name!r}"
+        suggestion = suggest_argument(name) or suggest(name, RULES)
+        problems.append(Problem(message, component="Runner", suggestion=suggestion))
+    if problems:
+        raise TypeError("\n".join(str(problem) for problem in problems))
+
+
+def refuse_in_train(extra: Sequence[Any], names: Iterable[str]) -> None:
+    """Raise TypeError if `Runner.train` gets arguments that belong to another call."""
+    problems = []
+    if extra:
+        advice = Suggestion(advice="pass them to Runner(model, train_loader=…, val_loader=…)")
+        message = "takes no model and no data"
+        problems.append(Problem(message, component="Runner.train", suggestion=advice))
+    for name in names:
+        own = name if name in RULES else suggest_argument(name).nearest
+        suggestion = suggest(name, ("max_epochs", "max_iters"))
+        if own is not None:
+            suggestion = Suggestion(advice=f"pass {own}=… to Runner(…)")
+        message = f"unknown argument {name!r}"
+        problems.append(Problem(message, component="Runner.train", suggestion=suggestion))
+    if problems:
+        raise TypeError("\n".join(str(problem) for problem in problems))
 
 
 def _of_type(hint: Any) -> Callable[[Any], bool]:
@@ -108,6 +139,20 @@ def _is_collection(value: Any) -> bool:
     return value is None or (hasattr(value, "__iter__") and not isinstance(value, str))
 
 
+def _is_metrics(value: Any) -> bool:
+    """Return whether a value is a list or a mapping; a metric of torchmetrics has __iter__, too."""
+    if isinstance(value, Mapping) and isinstance(value.get("type"), str):
+        return False  # the config of one metric
+    is_single = hasattr(value, "compute") and not hasattr(
+        value, "keys"
+    )  # unlike a MetricCollection
+    return _is_collection(value) and not is_single
+
+
+def _is_seed(value: Any) -> bool:
+    return value is None or (fits(value, int) and 0 <= value < 2**32)
+
+
 def _is_hook_list(value: Any) -> bool:
     return hasattr(value, "__iter__") and not isinstance(value, (str, type, Mapping, BaseHook))
 
@@ -119,9 +164,17 @@ def _is_count(value: Any) -> bool:
 def _is_directory(value: Any) -> bool:
     if value is None:
         return True
+    if value == "":
+        return False  # It would mean the current directory.
     if is_url(value):
-        return False
+        return find_url_problem(value, "work_dir") is None
     return isinstance(value, (str, os.PathLike)) and _find_file(value) is None
+
+
+def _is_resume(value: Any) -> bool:
+    if value in RESUME_WORDS or _is_misspelled_auto(value):
+        return Path(value).exists()
+    return fits(value, str | Path | None)
 
 
 def _find_file(path: str | os.PathLike[str]) -> Path | None:
@@ -178,6 +231,10 @@ def _advise_optimizer(value: Any) -> str:
 
 
 def _advise_scheduler(value: Any) -> str:
+    if isinstance(value, Mapping) and isinstance(value.get("type"), str):
+        value = value["type"]
+    if isinstance(value, (list, tuple)):
+        return next((_advise_scheduler(each) for each in value if not _is_scheduler(each)), "")
     return _advise_name(value, SCHEDULERS, "optimizer, …")
 
 
@@ -196,23 +253,28 @@ def _advise_loader(value: Any) -> str:
 def _advise_list(value: Any) -> str:
     if isinstance(value, str):
         return f"pass [{value!r}]"
+    if hasattr(value, "compute") or isinstance(value, FunctionType):
+        return "pass a list with this one"
     return "pass a list with this one" if isinstance(value, (Mapping, BaseHook)) else ""
 
 
 def _advise_number(value: Any) -> str:
     """Advise on a number in quotes, or a whole number with a fraction of zero."""
+    if isinstance(value, int):
+        return ""  # It is out of range, or True or False.
     try:
         is_whole = float(value).is_integer()
     except (TypeError, ValueError):
         return ""
-    return f"pass {int(float(value))}" if is_whole and not isinstance(value, bool) else ""
+    return f"pass {int(float(value))}" if is_whole else ""
 
 
 def _advise_directory(value: Any) -> str:
-    if not isinstance(value, (str, os.PathLike)):
+    if not isinstance(value, (str, os.PathLike)) or value == "":
         return "pass a path"
     if is_url(value):
-        return "use a local directory, and pass the URL as CheckpointHook(mirror=…)"
+        problem = find_url_problem(str(value), "work_dir")
+        return "" if problem is None else f"{problem.message}{problem.suggestion}"
     return f"there is a file with the name {str(_find_file(value))!r}; choose another"
 
 
@@ -229,11 +291,17 @@ def _advise_device(value: Any) -> str:
 
 
 def _advise_resume(value: Any) -> str:
+    if value in RESUME_WORDS:
+        return "use 'auto' for the newest checkpoint in work_dir, or the path of another one"
     if value is True:
         return "use 'auto' for the newest checkpoint in work_dir"
     if value is False:
         return "leave it out to start at the beginning"
-    return ""
+    return "did you mean 'auto'?" if _is_misspelled_auto(value) else ""
+
+
+def _is_misspelled_auto(value: Any) -> bool:
+    return isinstance(value, str) and value.lower() == "auto" != value
 
 
 def _advise_choice(*choices: str) -> Callable[[Any], str]:
@@ -257,7 +325,7 @@ RULES = {
         "a torch.optim.Optimizer, or several by name", _is_optimizer, _advise_optimizer
     ),
     "loss_fn": Rule("a function of predictions and targets", _is_loss, _advise_loss),
-    "metrics": Rule("a list or mapping of metrics", _is_collection, _advise_list),
+    "metrics": Rule("a list or mapping of metrics", _is_metrics, _advise_list),
     "hooks": Rule("a list of hooks", _is_hook_list, _advise_list),
     "drop_hooks": Rule("a list of names", _is_collection, _advise_list),
     "max_epochs": COUNT,
@@ -276,11 +344,9 @@ RULES = {
         _is_scheduler,
         _advise_scheduler,
     ),
-    "seed": Rule("a whole number", _of_type(int | None), _advise_number),
+    "seed": Rule("a whole number from 0 to 2**32 - 1", _is_seed, _advise_number),
     "device": Rule("'auto' or an available device of torch", _is_device, _advise_device),
-    "resume": Rule(
-        "'auto' or the path of a checkpoint", _of_type(str | Path | None), _advise_resume
-    ),
+    "resume": Rule("'auto' or the path of a checkpoint", _is_resume, _advise_resume),
     "load_from": Rule("the path of a checkpoint", _of_type(str | Path | None)),
     "load_strict": FLAG,
     "hook_order": Rule("'nested' or 'flat'", _of_type(Order), _advise_choice(*get_args(Order))),

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
+from torch import nn
 
 from hookline.batches import move_each, named_loaders
 from hookline.data.peek import can_peek, peeking
@@ -22,27 +23,35 @@ from hookline.metrics.measurement import Measurement
 from hookline.rng import restore_rng, rng_state
 from hookline.step import build_step
 
+Buffers = dict[tuple[nn.Module, str], torch.Tensor]
+
 
 def check_val_end(runner: BaseRunner) -> None:
-    """Raise if a validation might never end.
+    """Raise if a validation might never end; warn if that is possible but unlikely.
 
-    That is so for `itertools.cycle`, and for a loader without a length in a run that also trains on
-    one, by iterations: such streams seldom end.
+    It might never end with `itertools.cycle`, and with a loader without a length in a run that also
+    trains on one, by iterations. In other runs, most loaders without a length end.
     """
     if runner.evaluation.max_val_batches is not None or runner.evaluation.test_fn is not None:
         return
     is_stream = runner.loop.iter_limit is not None and runner.epoch_length is None
     for name, loader in named_loaders(runner.val_loader).items():
+        label = f"val_loader{f' {name!r}' if name else ''} ({type(loader).__name__})"
         is_endless = isinstance(loader, (itertools.cycle, itertools.count))
         if is_endless or (is_stream and length_of(loader) is None):
             raise ConfigError(
-                f"val_loader{f' {name!r}' if name else ''} ({type(loader).__name__}) has no "
-                "length, so a validation might never end",
+                f"{label} has no length, so a validation might never end",
                 component="Runner",
                 parameter="max_val_batches",
                 suggestion=Suggestion(
                     advice="pass max_val_batches=…; a number above its batches reads all of them"
                 ),
+            )
+        if length_of(loader) is None and runner.is_main:
+            runner.logger.warning(
+                "%s has no length: if it never ends, no validation does; max_val_batches=… limits "
+                "it, or a number above its batches avoids this warning",
+                label,
             )
 
 
@@ -87,15 +96,34 @@ def _is_due(runner: BaseRunner) -> bool:
 def _untouched(runner: BaseRunner) -> Iterator[None]:
     """Restore everything that an evaluation without hooks may change."""
     random_numbers = rng_state()
-    buffers = [(buffer, buffer.clone()) for buffer in runner.model.buffers()]
+    buffers = _find_buffers(runner.model)
+    values = {place: buffer.clone() for place, buffer in buffers.items()}
     try:
         with runner.evaluation.begin(runner), torch.no_grad():
             yield
     finally:
-        with torch.no_grad():
-            for buffer, before in buffers:
-                buffer.copy_(before)
+        _restore_buffers(runner.model, buffers, values)
         restore_rng(random_numbers)
+
+
+def _find_buffers(model: nn.Module) -> Buffers:
+    """Return all buffers by their modules and names."""
+    buffers: Buffers = {}
+    for module in model.modules():
+        for name, buffer in module.named_buffers(recurse=False, remove_duplicate=False):
+            buffers[module, name] = buffer
+    return buffers
+
+
+def _restore_buffers(model: nn.Module, buffers: Buffers, values: Buffers) -> None:
+    """Restore the values of buffers, and the tensors where a step has assigned others."""
+    for module, name in _find_buffers(model):
+        if (module, name) not in buffers:
+            setattr(module, name, None)
+    with torch.no_grad():
+        for (module, name), buffer in buffers.items():
+            buffer.copy_(values[module, name])
+            setattr(module, name, buffer)
 
 
 def _measure(runner: BaseRunner, batches: Iterable[Any]) -> None:
@@ -109,7 +137,7 @@ def _measure(runner: BaseRunner, batches: Iterable[Any]) -> None:
     for batch in batches:
         runner.batch = batch
         runner.outputs = step(batch)
-        measurement.update(runner.outputs)
+        measurement.update(runner.outputs, runner.batch)
     _compute(metrics)
 
 

@@ -28,7 +28,8 @@ SECRET_WORDS = frozenset(
     ]
 )
 
-# Words before `key`, `keys` or `tokens` that make a key secret: `api_key`, but not `sort_key`.
+# Words before `key`, `keys`, `tokens` or `signature` that make a key secret: `api_key`, but not
+# `sort_key`.
 OWNERS_OF_KEYS = frozenset(
     [
         "access",
@@ -80,7 +81,10 @@ KINDS_OF_TOKENS = frozenset(
     ]
 )
 
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# Parameters of URLs that give access to a file without a login, such as those of Azure and S3.
+SIGNATURES = frozenset(["sig", "signature", "x-amz-signature", "x-goog-signature"])
+
+WORD = re.compile(r"s3|S3|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Every repetition below has a limit: the text of an error may be long and hostile.
 SCHEME = r"(\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://)"
 URL_CREDENTIALS = re.compile(SCHEME + r"[^/\s?#'\"]{0,1000}@")
@@ -153,7 +157,9 @@ def _is_secret_name(key: str) -> bool:
     if not SECRET_WORDS.isdisjoint(words) or words in (["key"], ["auth"]):
         return True
     for before, word in zip(["", *words], words, strict=False):
-        if before in OWNERS_OF_KEYS and word in ("key", "keys", "tokens"):
+        if before in OWNERS_OF_KEYS and word in ("key", "keys", "tokens", "signature"):
+            return True
+        if before == "connection" and word == "string":
             return True
     if not words or words[-1] != "token":
         return False
@@ -191,4 +197,6 @@ def _is_assigned_secret(name: str, sign: str) -> bool:
 
 def _mask_parameter(match: re.Match[str]) -> str:
     separator, name = match.groups()
-    return f"{separator}{name}={MASK}" if is_secret(name) else match[0]
+    if is_secret(name) or name.lower() in SIGNATURES:
+        return f"{separator}{name}={MASK}"
+    return match[0]

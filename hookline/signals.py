@@ -56,6 +56,9 @@ def forward_signals(send: Callable[[int], object]) -> Iterator[list[int]]:
 class SignalHandlers:
     """Signal handlers that are active from `install` to `restore`, in the main thread only.
 
+    A terminal and a notebook also send a signal to the workers of a DataLoader, which inherit the
+    handlers. They ignore the first one: the last iteration still needs them.
+
     Args:
         stop: Called with the signal's name when the first one arrives. Without it the first signal
             raises Interrupted at once.
@@ -67,6 +70,7 @@ class SignalHandlers:
     def __init__(self, stop: Callable[[str], object] | None) -> None:
         self.received: list[int] = []
         self._stop = stop
+        self._pid = os.getpid()
         self._old_handlers: dict[int, Any] = {}
 
     def install(self) -> None:
@@ -90,6 +94,8 @@ class SignalHandlers:
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
         self.received.append(signum)
+        if len(self.received) == 1 and os.getpid() != self._pid:
+            return
         if len(self.received) > 1 or self._stop is None:
             signal.signal(signum, self._old_handlers[signum])
             if is_interactive() and signum == signal.SIGINT:

@@ -10,8 +10,12 @@ import torch
 
 from hookline.batches import COUNTS, TARGET_KEYS, first_of, unpack
 from hookline.diagnosis import describe_contents, describe_kind, describe_shapes
-from hookline.errors import HooklineError, add_note
+from hookline.errors import HooklineError, Suggestion, add_note
 from hookline.signature import parameters
+
+# Optional second parameters of a step that get the optimizer. A required one always gets it.
+OPTIMIZER_NAMES = ("optimizer", "optimizers")
+LIGHTNING_STEPS = {"train_step": "training_step", "val_step": "validation_step"}
 
 Outputs = dict[str, Any]
 StepFunction = Callable[[Any], Outputs]
@@ -31,12 +35,14 @@ def make_step(
         model: The model itself.
         method: `train_step`, `val_step` or `test_step`.
         loss_fn: Takes predictions and targets; None if the model computes its loss.
-        optimizer: Passed to the model's own step if that takes a second argument.
+        optimizer: Passed to the model's own step if that requires a second argument, or has an
+            optional one named `optimizer` or `optimizers`.
         train_module: The module that training calls instead of the model: its DDP wrapper.
     """
     own = getattr(model, method, None)
     if own is None and method == "test_step":
         own = getattr(model, "val_step", None)
+    _refuse_step_of_lightning(model, method, own, loss_fn)
     if own is not None:
         return _own_step(own, train_module or own, method, type(model).__name__, optimizer)
     called = train_module or model
@@ -61,7 +67,39 @@ def build_step(run: Any, method: str) -> StepFunction:
 def takes_optimizer(model: torch.nn.Module) -> bool:
     """Return whether the model's `train_step` takes the optimizer, to step it itself."""
     own = getattr(model, "train_step", None)
-    return own is not None and len(parameters(own).required()) > 1
+    return own is not None and _takes_more(own)
+
+
+def computes_loss(model: torch.nn.Module) -> bool:
+    """Return whether a model computes its loss from `labels`, as those of Hugging Face do."""
+    unwrap = getattr(model, "get_base_model", None)  # a model of peft
+    inner = unwrap() if callable(unwrap) else model
+    return any("labels" in parameters(each.forward).known for each in (model, inner))
+
+
+def unused_steps(model: torch.nn.Module) -> dict[str, str]:
+    """Return the steps of a model that only Lightning would call, and their names here."""
+    unused = {}
+    for own, name in LIGHTNING_STEPS.items():
+        if hasattr(model, name) and not hasattr(model, own):
+            unused[name] = own
+    return unused
+
+
+def _refuse_step_of_lightning(
+    model: torch.nn.Module, method: str, own: Any, loss_fn: LossFunction | None
+) -> None:
+    """Raise HooklineError if a model has a step as Lightning calls it."""
+    about: dict[str, Any] = {"component": type(model).__name__, "parameter": method}
+    name = LIGHTNING_STEPS.get(method, "")
+    if loss_fn is None and name in unused_steps(model):
+        message = f"the model has a {name}, as for Lightning, and no {method}"
+        advice = f"name it {method}(batch), and return a dict with 'loss'"
+        raise HooklineError(message, suggestion=Suggestion(advice=advice), **about)
+    if own is not None and "batch_idx" in list(parameters(own).known)[1:2]:
+        message = f"the second argument of {method} is the optimizer, and not 'batch_idx'"
+        advice = "leave it out; a hook has runner.batch_idx"
+        raise HooklineError(message, suggestion=Suggestion(advice=advice), **about)
 
 
 def _supervised_step(model: torch.nn.Module, loss_fn: LossFunction) -> StepFunction:
@@ -111,7 +149,7 @@ def _self_scoring_step(
                 "{'loss': …}"
             )
         targets = first_of(batch, TARGET_KEYS) if isinstance(batch, Mapping) else None
-        outputs = {"loss": loss, "predictions": _predictions(result), "targets": targets}
+        outputs = {"loss": loss, "predictions": predictions_of(result), "targets": targets}
         for key in COUNTS:
             count = _part(result, key)
             if count is not None:
@@ -124,10 +162,15 @@ def _self_scoring_step(
 def _own_step(
     own: Callable[..., Any], call: Callable[..., Any], method: str, model: str, optimizer: Any
 ) -> StepFunction:
-    extra = [optimizer] if len(parameters(own).required()) > 1 else []
+    extra = [optimizer] if _takes_more(own) else []
+    also = " and the optimizer" if extra else ""
 
     def step(batch: Any) -> Outputs:
-        outputs = call(batch, *extra)
+        try:
+            outputs = call(batch, *extra)
+        except Exception as error:
+            add_note(error, f"hookline: {model}.{method} got {describe_contents(batch)}{also}")
+            raise
         if not isinstance(outputs, dict) or (method == "train_step" and "loss" not in outputs):
             got = describe_kind(outputs)
             raise HooklineError(f"{model}.{method} must return a dict with 'loss', got {got}")
@@ -136,6 +179,15 @@ def _own_step(
         return outputs
 
     return step
+
+
+def _takes_more(own: Callable[..., Any]) -> bool:
+    """Return whether a model's own step takes the optimizer as its second argument."""
+    step = parameters(own)
+    if len(step.required()) > 1:
+        return True
+    names = list(step.known)
+    return len(names) > 1 and names[1] in OPTIMIZER_NAMES
 
 
 def _as_call(batch: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
@@ -150,7 +202,8 @@ def _part(result: Any, name: str) -> Any:
     return result.get(name) if isinstance(result, Mapping) else getattr(result, name, None)
 
 
-def _predictions(result: Any) -> Any:
+def predictions_of(result: Any) -> Any:
+    """Return the predictions in the output of a model: its logits if it has several parts."""
     if isinstance(result, Mapping):
         return result.get("logits", result.get("predictions"))
     return getattr(result, "logits", result)
@@ -163,6 +216,13 @@ def _check_call(forward: Callable[..., Any], batch: Any, error: TypeError) -> No
     try:
         signature.bind(*arguments, **named)
     except TypeError:
+        unknown = [name for name in named if name not in signature.parameters]
+        if unknown and "labels" in signature.parameters:  # The model computes its loss.
+            raise HooklineError(
+                f"the forward of the model does not take {', '.join(unknown)} of the batch",
+                parameter="train_loader",
+                suggestion=Suggestion(advice="leave it out in the data set, or in its collate_fn"),
+            ) from error
         raise HooklineError(
             "there is no loss_fn, so the model is called with the whole batch, "
             f"{describe_kind(batch)}, and must return its loss; its forward takes {signature}: "

@@ -17,6 +17,7 @@ from nbclient import NotebookClient
 from tests.waiting import LIMIT_S, wait_until
 
 ROOT = Path(__file__).parents[1]
+VALUE = "application/json"  # the kind of output that has a value; cells may also print text
 
 
 class Notebook:
@@ -53,8 +54,10 @@ class Notebook:
 
     def value(self, expression: str) -> Any:
         """Return the value of an expression, which JSON can hold."""
-        (output,) = self.run(f"import json; print(json.dumps({expression}))")
-        return json.loads(output["text"])
+        bundle = f"{{'{VALUE}': {expression}}}"
+        outputs = self.run(f"from IPython.display import display; display({bundle}, raw=True)")
+        (value,) = [each["data"][VALUE] for each in outputs if VALUE in each.get("data", {})]
+        return value
 
     def size(self) -> int:
         """Return the bytes of all outputs so far, as they are saved in the file."""

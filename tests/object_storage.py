@@ -13,7 +13,17 @@ import pytest
 
 BUCKET = "runs"
 # Faults that a rule can return for a request.
-FAULTS = ("500", "503", "deny", "drop", "hang", "cut answer", "cut upload", "lose answer")
+FAULTS = (
+    "500",
+    "503",
+    "deny",
+    "drop",
+    "hang",
+    "cut answer",
+    "short answer",
+    "cut upload",
+    "lose answer",
+)
 STATUS = {
     "500": (500, "InternalError"),
     "503": (503, "SlowDown"),
@@ -21,6 +31,14 @@ STATUS = {
 }
 
 Rule = Callable[[str, str], "str | None"]  # from the method and the path of a request
+
+
+class QuietServer(ThreadingHTTPServer):
+    """A server that ignores clients that were killed."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None: ...
 
 
 class Proxy:
@@ -50,8 +68,7 @@ class Proxy:
 
             def log_message(self, *args: Any) -> None: ...
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = QuietServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -82,6 +99,8 @@ class Proxy:
         if fault == "lose answer":
             request.close_connection = True
             return
+        if fault == "short answer":  # A part of the content looks like all of it.
+            content = content[: len(content) // 2]
         if fault == "cut answer":
             _answer(request, status, headers, content, cut=True)
             request.close_connection = True
@@ -175,5 +194,6 @@ def environment(url: str) -> dict[str, str]:
         "AWS_ACCESS_KEY_ID": "AKIATESTTESTTEST",
         "AWS_SECRET_ACCESS_KEY": "very-secret-value",
         "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_MAX_ATTEMPTS": "1",  # The client would retry a fault for ten seconds.
         "NO_PROXY": "127.0.0.1,localhost",
     }

@@ -16,5 +16,7 @@ def test_an_attribute_is_found_by_its_old_name_with_a_warning(tmp_path, name):
 
 
 def test_an_unknown_attribute_is_an_error(tmp_path):
-    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        make_runner(tmp_path).nonsense  # noqa: B018
+    runner = make_runner(tmp_path)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'") as error:
+        runner.nonsense  # noqa: B018
+    assert (error.value.name, error.value.obj) == ("nonsense", runner)  # Python suggests a name.

@@ -13,6 +13,7 @@ import hookline
 from hookline.driver import Drive
 from hookline.engine import BaseRunner
 from hookline.errors import HooklineError
+from hookline.events.read import RunLog
 from hookline.hooks import (
     CheckpointHook,
     EarlyStoppingHook,
@@ -20,6 +21,7 @@ from hookline.hooks import (
     GradientFlowHook,
     LoggerHook,
     OptimizerHook,
+    StopAtHook,
 )
 from tests.helpers import Tracer, batches, make_runner, small_model
 from tests.problems import raises_problem
@@ -117,6 +119,102 @@ def test_gradients_that_are_added_up_count_as_one_step(tmp_path):
 def test_logs_are_written(tmp_path):
     by_hand([LoggerHook(interval=2)], tmp_path)
     assert '"loss"' in (tmp_path / "log.jsonl").read_text()
+
+
+def test_values_that_the_loop_passes_beside_the_loss_are_logged(tmp_path):
+    model = small_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with hookline.drive(
+        [LoggerHook(interval=2)], model, optimizer, batches(), max_epochs=1, work_dir=tmp_path
+    ) as run:
+        for x, y in run:
+            loss = nn.functional.cross_entropy(model(x), y)
+            run.loss(loss, error=loss.detach() * 2).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    curves = RunLog(tmp_path).curves()
+    for (_, loss), (_, error) in zip(curves["train/loss"], curves["train/error"], strict=True):
+        assert error == pytest.approx(2 * loss)
+
+
+class Records(hookline.BaseHook):
+    def after_train_iter(self, runner):
+        runner.events.put_text("note", "a text")
+        runner.events.put_histogram("weights", runner.model[0].weight)
+
+
+def test_records_that_no_hook_writes_are_reported(tmp_path, caplog):
+    by_hand([Records()], tmp_path / "lost")
+    assert "histogram 'weights', text 'note': recorded but not kept" in caplog.text
+    caplog.clear()
+    by_hand([Records(), LoggerHook()], tmp_path / "kept")
+    assert "not kept" not in caplog.text
+    assert '"note"' in (tmp_path / "kept" / "log.jsonl").read_text()
+
+
+def several_by_hand(hooks, tmp_path, **parts):
+    """A loop that steps two optimizers in every second iteration, and the second one twice."""
+    model = small_model()
+    optimizers = {
+        "a": torch.optim.SGD(model[0].parameters(), lr=0.1, momentum=0.9),
+        "b": torch.optim.Adam(model[2].parameters(), lr=0.01),
+    }
+    with hookline.drive(
+        hooks, model, optimizers, batches(), max_epochs=2, work_dir=tmp_path, **parts
+    ) as run:
+        for x, y in run:
+            run.loss(nn.functional.cross_entropy(model(x), y)).backward()
+            if run.runner.iter % 2:
+                for name in ("a", "b", "b"):
+                    optimizers[name].step()
+                for optimizer in optimizers.values():
+                    optimizer.zero_grad()
+    return run.runner
+
+
+class StepIterations(hookline.BaseHook):
+    def __init__(self):
+        self.iterations = []
+
+    def after_optimizer_step(self, runner):
+        self.iterations.append(runner.iter)
+
+
+def test_several_optimizers_are_followed_and_saved_after_their_step(tmp_path, caplog):
+    steps = StepIterations()
+    save = CheckpointHook(interval=3, by_epoch=False, save_last=False)
+    runner = several_by_hand([steps, save, GradientFlowHook()], tmp_path)
+    assert steps.iterations == [1, 3, 5, 7]
+    assert runner.optimizer_steps == 4
+    assert (tmp_path / "iter_4.pth").exists()  # requested after 3 iterations, inside a group
+    assert "after_backward is never called" in caplog.text
+    assert "GradientFlowHook has it" in caplog.text
+
+
+def test_a_loop_with_several_optimizers_resumes_exactly(tmp_path):
+    save = CheckpointHook(interval=2, by_epoch=False)
+    whole = several_by_hand([], tmp_path / "whole")
+    several_by_hand([save, StopAtHook(iter=4)], tmp_path / "parts")
+    again = several_by_hand([CheckpointHook()], tmp_path / "parts", resume="auto")
+    for one, other in zip(whole.model.parameters(), again.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_an_optimizer_of_an_unknown_kind_does_not_delay_saves(tmp_path):
+    class OwnOptimizer:
+        param_groups = ()
+
+        def state_dict(self):
+            return {}
+
+    run = hookline.drive(
+        [CheckpointHook()], small_model(), OwnOptimizer(), batches(), max_epochs=1,
+        work_dir=tmp_path,
+    )  # fmt: skip
+    with run:
+        for _ in run:
+            pass
+    assert (tmp_path / "epoch_1.pth").exists()
 
 
 def test_a_failure_in_the_loop_reaches_the_hooks_and_is_raised_unchanged(tmp_path):

@@ -1,4 +1,4 @@
-"""Checkpoints of earlier releases resume."""
+"""Checkpoints of earlier releases resume, and their configs are valid."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ import pytest
 import torch
 
 from scripts.make_golden_checkpoint import ITERS, golden_runner
+from tests.checks import all_failures
+from tests.docs.test_snippets import check_part
 
-FILES = sorted((Path(__file__).parent / "golden").glob("checkpoint_*.pth"))
+GOLDEN = Path(__file__).parent / "golden"
+FILES = sorted(GOLDEN.glob("checkpoint_*.pth"))
+CONFIGS = sorted(GOLDEN.glob("configs_*.yaml"))
 
 
 def test_there_is_one():
     assert FILES
+    assert CONFIGS
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -30,3 +35,14 @@ def test_a_checkpoint_of_an_earlier_release_is_resumed_where_it_was(tmp_path, pa
         assert torch.allclose(one, two, atol=1e-4), (
             name
         )  # not bit for bit: it was made on another machine
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_configs_of_an_earlier_release_are_valid(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    configs = path.read_text(encoding="utf-8").split("\n---\n")[1:]
+    assert len(configs) > 50
+    with all_failures() as check:
+        for text in configs:
+            with check(text.partition("\n")[0]):
+                check_part(text)

@@ -35,6 +35,9 @@ ELSEWHERE = {
     "data/stateful.py": "data/test_position.py",
     "data/torch_samplers.py": "data/test_position.py",
     "data/worker_pool.py": "data/test_fetch.py",
+    # It needs the packages of `make test-compat`.
+    "data/text_files.py": "compat_foreign/test_finetune.py",
+    "export/pretrained.py": "compat_foreign/test_finetune.py",
     "dist/rendezvous.py": "dist/test_launch.py",
     "dist/wrapping.py": "dist/test_training.py",
     "engine/checkpointing.py": "engine/test_run_state.py",
@@ -49,6 +52,7 @@ ELSEWHERE = {
     "export/checkpoints.py": "cli/test_export.py",
     "export/errors.py": "export/test_verification.py",
     "metrics/base.py": "metrics/test_measurement.py",
+    "metrics/builtin.py": "metrics/test_means.py",
     "profiling/profile_files.py": "hooks/test_profiler_hook.py",
     "report/names.py": "report/test_control.py",
     "report/recorder.py": "hooks/test_report_hook.py",

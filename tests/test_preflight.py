@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch.utils.data import TensorDataset
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 from hookline import BaseHook, Runner
 from hookline.engine.manager import HookManager
 from hookline.errors import ConfigError, HooklineError, RegistrationError
 from hookline.hooks import (
+    CheckpointHook,
     EarlyStoppingHook,
     EMAHook,
     EvalHook,
@@ -49,6 +50,26 @@ def test_without_an_optimizer_there_is_no_training_unless_the_model_steps_itself
         manual = ManualOptimizationHook()
         runner_of(tmp_path, model=model, optimizer=optimizers, hooks=[manual]).train()
     assert runner_of(tmp_path, model=Steps(6, 3), optimizer=None).train().iter == 2
+
+
+class Lightning(nn.Linear):
+    def training_step(self, batch, batch_idx):
+        return self(batch[0]).sum()
+
+
+class Renamed(Steps):
+    def train_step(self, batch, batch_idx):
+        return super().train_step(batch)
+
+
+@pytest.mark.parametrize("model", [Lightning(6, 3), Renamed(6, 3)])
+def test_a_training_step_of_lightning_is_refused(tmp_path, model):
+    with raises_problem(HooklineError, parameter="train_step"):
+        runner_of(tmp_path, model=model, loss_fn=None).train()
+
+
+def test_a_training_step_of_lightning_is_not_needed_with_a_loss(tmp_path):
+    assert runner_of(tmp_path, model=Lightning(6, 3)).train().iter == 2
 
 
 def test_an_object_that_is_not_a_hook_is_reported_by_its_number(tmp_path):
@@ -99,6 +120,18 @@ def test_a_model_that_cannot_take_the_whole_batch_needs_a_loss_fn(tmp_path):
         TypeError, match="has no len"
     ):  # a mistake within the model stays what it is
         make_runner(tmp_path, model=Wrong(6, 3), loss_fn=None).train()
+
+
+class ComputesLoss(nn.Linear):
+    def forward(self, inputs, labels=None):
+        return {"loss": super().forward(inputs).sum()}
+
+
+def test_parts_of_a_batch_that_a_model_does_not_take_are_named(tmp_path):
+    batch = {"inputs": torch.zeros(2, 6), "labels": torch.zeros(2), "text": ["a", "b"]}
+    with raises_problem(HooklineError, parameter="train_loader") as caught:
+        runner_of(tmp_path, model=ComputesLoss(6, 3), loss_fn=None, train_loader=[batch]).train()
+    assert "take text of" in str(caught.value)
 
 
 class Stacks(nn.Linear):
@@ -247,7 +280,10 @@ class Weighted(nn.Module):
 
 class Steppers(Generates):
     def train_step(self, batch, optimizers):
-        return {"loss": self.net(batch[0]).sum()}
+        loss = self.net(batch[0]).sum()
+        loss.backward()
+        optimizers["net"].step()
+        return {"loss": loss}
 
 
 def test_parameters_that_none_of_several_optimizers_has_are_listed(tmp_path, caplog):
@@ -255,6 +291,21 @@ def test_parameters_that_none_of_several_optimizers_has_are_listed(tmp_path, cap
     optimizers = {"first": sgd(model[0]), "second": sgd(model[1])}
     make_runner(tmp_path, model=model, optimizer=optimizers, max_epochs=1).train()
     assert len(logged(caplog, "2.weight", "2.bias")) == 1
+
+
+def test_an_optimizer_that_only_the_model_has_is_reported(tmp_path, caplog):
+    class Alone(Steps):
+        def __init__(self):
+            super().__init__(6, 3)
+            self.inner = torch.optim.SGD(self.parameters(), lr=0.1)
+
+    runner_of(tmp_path, model=Alone(), optimizer=None).train()
+    assert len(logged(caplog, "'inner'", "ManualOptimizationHook()")) == 1
+    caplog.clear()
+    model = Alone()
+    manual = ManualOptimizationHook()
+    runner_of(tmp_path, model=model, optimizer=model.inner, hooks=[manual]).train()
+    assert not logged(caplog, "'inner'")
 
 
 def test_an_optimizer_of_another_model_is_reported(tmp_path, caplog):
@@ -310,3 +361,35 @@ def test_metrics_without_any_data_are_reported(tmp_path, caplog, parts, is_repor
 def test_a_loader_that_cannot_be_resumed_exactly_is_reported(tmp_path, caplog):
     runner_of(tmp_path, train_loader=(batch for batch in batches(1))).train()
     assert logged(caplog, "train_loader", "generator")
+
+
+class Stream(IterableDataset):
+    """Batches without a length."""
+
+    def __iter__(self):
+        return iter(batches(2))
+
+
+@pytest.mark.parametrize(
+    ("hook", "is_reported"),
+    [
+        (EvalHook(interval=2), True),
+        (EvalHook(interval=2, by_epoch=False), False),
+        (CheckpointHook(max_keep_ckpts=2), True),
+        (CheckpointHook(every="15min"), False),
+        (CheckpointHook(interval=2, by_epoch=False), False),
+    ],
+)
+def test_a_hook_that_counts_epochs_of_a_stream_is_reported(tmp_path, caplog, hook, is_reported):
+    stream = DataLoader(Stream(), batch_size=None)
+    length = {"max_epochs": None, "max_iters": 3}
+    runner_of(tmp_path, train_loader=stream, val_loader=batches(1), hooks=[hook], **length).train()
+    assert len(logged(caplog, hook.name, "by_epoch=False")) == is_reported
+
+
+def test_a_metric_that_no_default_hook_adds_is_refused_before_training(tmp_path):
+    hook = CheckpointHook(best_metric="quux")
+    runner = runner_of(tmp_path, val_loader=batches(1), metrics=["accuracy"], hooks=[hook])
+    with raises_problem(component="CheckpointHook", parameter="best_metric"):
+        runner.train()
+    assert runner.iter == 0

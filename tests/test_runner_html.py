@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import torch
 from torch import nn
 
@@ -30,6 +32,6 @@ def test_a_runner_displays_its_position_results_and_hooks(tmp_path):
     runner.train()
     text = runner._repr_html_()
     assert "2 of 2 epochs, 8 of 8 iterations" in text
-    assert "val_loss" in text
+    assert re.search(r"<td>accuracy [\d.]+  val_loss [\d.]+</td>", text)
     assert "&lt;b&gt;mine&lt;/b&gt;" in text
     assert "<b>" not in text

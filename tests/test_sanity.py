@@ -119,6 +119,43 @@ def test_runs_with_and_without_it_are_identical(tmp_path):
     assert logs[0].count("\n") == logs[1].count("\n")
 
 
+class Carries(nn.Module):
+    """Assigns other tensors to its buffers, as a model with a carried state does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.register_buffer("state", torch.zeros(2))
+        self.register_buffer("last", None)
+        self.register_buffer("steps", torch.zeros(1), persistent=False)
+
+    def val_step(self, batch):
+        scores = self.layer(batch[0])
+        self.state = self.state + 1
+        self.last = scores
+        self.steps = self.steps + 1
+        return {"loss": nn.functional.cross_entropy(scores, batch[1])}
+
+    def train_step(self, batch):
+        return self.val_step(batch)
+
+
+def test_buffers_to_which_a_step_assigns_other_tensors_are_restored(tmp_path):
+    seen = {}
+
+    class AtStart(BaseHook):
+        def before_epoch(self, runner, model):
+            if runner.epoch == 0:
+                seen.update(state=model.state, last=model.last, steps=model.steps)
+
+    model = Carries()
+    state = model.state
+    make_runner(tmp_path, AtStart(), model=model, max_epochs=1).train()
+    assert seen["state"] is state
+    assert seen["last"] is None
+    assert [*seen["state"].tolist(), *seen["steps"].tolist()] == [0.0, 0.0, 0.0]
+
+
 def test_it_reads_a_few_batches_and_leaves_metrics_mode_and_results_alone(tmp_path):
     class AtStart(BaseHook):
         def before_epoch(self, runner):
@@ -219,11 +256,42 @@ def test_an_endless_stream_is_validated_and_saved_at_intervals(tmp_path, caplog)
     assert any("iter 50/105" in record.getMessage() for record in caplog.records)
 
 
-def test_a_stream_with_a_length_and_a_run_by_epochs_need_no_limit(tmp_path):
-    class Finite(IterableDataset):
-        def __iter__(self):
-            return iter(DATA)
+class Finite(IterableDataset):
+    def __iter__(self):
+        return iter(DATA)
 
+
+def test_a_validation_loader_without_a_length_is_announced_before_a_run_by_epochs(tmp_path, caplog):
+    def announced(folder, **parts) -> list[str]:
+        caplog.clear()
+        make_runner(tmp_path / folder, max_epochs=1, **parts).train()
+        return [text for text in caplog.messages if "max_val_batches" in text]
+
+    stream = DataLoader(Finite(), 8)
+    (message,) = announced("single", val_loader=stream)
+    assert message.startswith("val_loader (DataLoader)")
+    (message,) = announced("named", val_loader={"a": [DATA[:8]], "b": stream})
+    assert message.startswith("val_loader 'b' (DataLoader)")
+    assert announced("limited", val_loader=stream, max_val_batches=9) == []
+    assert announced("known", val_loader=[DATA[:8]]) == []
+
+
+def test_a_training_loader_without_a_length_is_announced_in_a_run_by_epochs(tmp_path, caplog):
+    def announced(folder, **parts) -> list[str]:
+        caplog.clear()
+        make_runner(tmp_path / folder, **parts).train()
+        return [text for text in caplog.messages if "no epoch does" in text]
+
+    stream = DataLoader(Finite(), 8)
+    (message,) = announced("stream", train_loader=stream, max_epochs=2)
+    assert message.startswith("train_loader (DataLoader) has no length")
+    assert "max_iters=" in message
+    assert announced("iters", train_loader=stream, max_epochs=None, max_iters=4) == []
+    assert announced("limited", train_loader=stream, max_epochs=2, max_train_batches=3) == []
+    assert announced("known", max_epochs=2) == []
+
+
+def test_a_stream_with_a_length_and_a_run_by_epochs_need_no_limit(tmp_path):
     finite = DataLoader(Finite(), 8)
     make_runner(tmp_path / "epochs", train_loader=finite, val_loader=finite, max_epochs=1).train()
     make_runner(

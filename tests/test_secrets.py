@@ -6,11 +6,12 @@ from hookline.secrets import is_secret, mask_secrets, mask_text
 
 SECRET = (
     "token hf_token HF_TOKEN authToken key api_key apiKey APIKey WANDB_API_KEY secret_key access-key aws_secret_access_key "
-    "aws_access_key_id api_keys password db_password passphrase Authorization credentials client_secret secrets auth"
+    "aws_access_key_id api_keys password db_password passphrase Authorization credentials client_secret secrets auth s3_key "
+    "FSSPEC_S3_KEY SharedAccessSignature AZURE_STORAGE_CONNECTION_STRING"
 )
 HARMLESS = (
     "best_metric_key keys monkey keyboard tokenizer num_tokens max_tokens pad_token eos_token author type key_metric tokens_per_second "
-    "public_key secretary 3"
+    "public_key secretary 3 signature connection strings"
 )
 
 

@@ -60,3 +60,24 @@ def test_another_thread_changes_no_handlers(ignored: None) -> None:
     thread.start()
     thread.join()
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+def test_a_worker_ignores_the_first_signal_and_prints_nothing(
+    ignored: None, capfd: pytest.CaptureFixture[str]
+) -> None:
+    requests: list[str] = []
+    handlers = SignalHandlers(requests.append)
+    handlers.install()
+    worker = os.fork()
+    if worker == 0:
+        os.kill(os.getpid(), signal.SIGTERM)
+        is_ignored = requests == []
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except Interrupted:
+            os._exit(0 if is_ignored else 1)
+        os._exit(2)
+    handlers.restore()
+    _, status = os.waitpid(worker, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert capfd.readouterr().err == ""

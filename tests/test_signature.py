@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from hookline.signature import check_arguments, describe, fits, parameters
+from hookline.signature import check_arguments, check_positional, describe, fits, parameters
 from tests.problems import fields
 
 if TYPE_CHECKING:
@@ -141,3 +143,56 @@ def test_the_other_fields_of_a_dataclass_with_such_a_hint_are_still_checked():
 
 def test_a_type_without_a_signature_accepts_everything():
     assert parameters(type).open_ended
+
+
+class Base:
+    @classmethod
+    def build(cls, size: int, **more: Any) -> Part:
+        return Part(size)
+
+
+class Copied(Base):
+    """A class with a copy of a class method, as the Auto classes of transformers have."""
+
+    build = classmethod(
+        functools.update_wrapper(
+            types.FunctionType(Base.build.__func__.__code__, globals()), Base.build
+        )
+    )
+
+
+def test_a_copied_class_method_keeps_its_first_parameter():
+    assert parameters(Copied.build).required() == ["size"]
+    assert check_positional(Copied.build, [3], {}) == ({"size": 3}, [])
+    (_, (surplus,)) = check_positional(Copied.build, [3, 4], {})
+    assert surplus.path == ("args",)
+
+
+def passing_all_on(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> None: ...
+
+    return call
+
+
+class Config:
+    """A class whose constructor takes more than it declares, as configs of transformers do."""
+
+    @passing_all_on
+    def __init__(self, size: int) -> None: ...
+
+    @property
+    def num_labels(self) -> int:
+        return 2
+
+
+class Strict(Config):
+    def __init__(self, size: int) -> None: ...
+
+
+def test_a_property_is_accepted_where_the_constructor_takes_further_arguments():
+    assert check_arguments(Config, {"size": 1, "num_labels": 3}) == []
+    (unknown,) = check_arguments(Config, {"size": 1, "num_lables": 3})
+    assert unknown.parameter == "num_lables"
+    (unknown,) = check_arguments(Strict, {"size": 1, "num_labels": 3})
+    assert unknown.parameter == "num_labels"

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from hookline.errors import HooklineError
-from hookline.step import make_step
+from hookline.step import computes_loss, make_step, unused_steps
 
 INPUTS = torch.ones(2, 3)
 TARGETS = torch.zeros(2, dtype=torch.int64)
@@ -48,6 +48,37 @@ def test_a_batch_becomes_loss_predictions_and_targets(batch: object) -> None:
     assert torch.equal(outputs["predictions"], model(INPUTS))
     assert outputs["targets"] is TARGETS
     assert outputs["loss"] == nn.functional.cross_entropy(model(INPUTS), TARGETS)
+
+
+class StepsOfLightning(nn.Linear):
+    """A model whose steps have the names and the arguments of Lightning."""
+
+    def training_step(self, batch, batch_idx): ...
+
+    def validation_step(self, batch, batch_idx): ...
+
+    def test_step(self, batch, batch_idx): ...
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        ("train_step", "training_step, as for Lightning, and no train_step"),
+        ("val_step", "validation_step, as for Lightning, and no val_step"),
+        ("test_step", "the second argument of test_step is the optimizer, and not 'batch_idx'"),
+    ],
+)
+def test_a_step_of_lightning_is_refused_with_its_name_here(method: str, message: str) -> None:
+    with pytest.raises(HooklineError, match=message):
+        make_step(StepsOfLightning(3, 4), method)
+
+
+def test_steps_that_only_lightning_calls_are_known() -> None:
+    model = StepsOfLightning(3, 4)
+    assert unused_steps(model) == {"training_step": "train_step", "validation_step": "val_step"}
+    model.val_step = model.validation_step
+    assert unused_steps(model) == {"training_step": "train_step"}
+    assert make_step(model, "train_step", nn.CrossEntropyLoss())((INPUTS, TARGETS))["loss"] > 0
 
 
 def test_training_calls_the_wrapper_of_the_model() -> None:
@@ -142,9 +173,58 @@ def test_a_step_with_two_arguments_gets_the_optimizer() -> None:
     assert make_step(Classic(), "train_step", optimizer="sgd")(1)["loss"] == "sgd"
 
 
+def test_a_step_with_an_optional_optimizer_gets_it() -> None:
+    class Relaxed(nn.Module):
+        def train_step(self, batch, optimizer=None):
+            return {"loss": optimizer}
+
+    class Scaled(nn.Module):
+        def train_step(self, batch, scale=2.0):
+            return {"loss": scale}
+
+    assert make_step(Relaxed(), "train_step", optimizer="sgd")(1)["loss"] == "sgd"
+    assert make_step(Scaled(), "train_step", optimizer="sgd")(1)["loss"] == 2.0
+
+
+def test_an_error_of_a_models_own_step_names_what_it_got() -> None:
+    class Unpacked(nn.Module):
+        def train_step(self, inputs, targets):
+            return {"loss": nn.functional.cross_entropy(inputs, targets)}
+
+        def val_step(self, batch):
+            raise RuntimeError("no way")
+
+    with pytest.raises(TypeError) as caught:
+        make_step(Unpacked(), "train_step", optimizer="sgd")((INPUTS, TARGETS))
+    assert (
+        "Unpacked.train_step got a tuple of 2: [2, 3] (float32), [2] (int64) and the optimizer"
+        in (notes_of(caught.value))
+    )
+    with pytest.raises(RuntimeError) as failed:
+        make_step(Unpacked(), "val_step", optimizer="sgd")([INPUTS])
+    assert notes_of(failed.value).endswith("Unpacked.val_step got a list of 1: [2, 3] (float32)")
+
+
 @pytest.mark.parametrize(("method", "result"), [("train_step", {"los": 1}), ("val_step", 3)])
 def test_a_step_must_return_a_dict_with_a_loss(method: str, result: object) -> None:
     model = nn.Module()
     setattr(model, method, lambda batch: result)
     with pytest.raises(HooklineError, match=f"Module.{method}"):
         make_step(model, method)(1)
+
+
+def test_a_model_that_takes_labels_computes_its_loss():
+    class Scoring(torch.nn.Module):
+        def forward(self, inputs, labels=None):
+            return {"loss": inputs.sum()}
+
+    class Wrapped(torch.nn.Module):
+        def forward(self, *args, **named):
+            raise NotImplementedError
+
+        def get_base_model(self):
+            return Scoring()
+
+    assert computes_loss(Scoring())
+    assert computes_loss(Wrapped())
+    assert not computes_loss(torch.nn.Linear(1, 1))

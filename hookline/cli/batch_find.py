@@ -19,13 +19,14 @@ from hookline.runner import Runner
 
 ITERATIONS = 2  # The first step of an optimizer allocates its state.
 DEFAULT_LIMIT = 65536
+WHOLE_EPOCHS = ("+training.max_train_batches=null", "+training.overfit_batches=null")
 
 
 def run(
     config: str, overrides: Sequence[str], device: str | None, limit: int | None, as_json: bool
 ) -> int:
     """Print the largest batch size that trains, and how to keep the configured one."""
-    settings = [*overrides, "resume=null"]
+    settings = [*overrides, *WHOLE_EPOCHS, "resume=null"]
     if device is not None:
         settings.append(f"device={device}")
     with only_json(as_json):

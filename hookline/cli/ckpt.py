@@ -24,11 +24,15 @@ from hookline.checkpoint.manifest import Entry, find
 from hookline.checkpoint.mirror_manifest import read_manifest
 from hookline.checkpoint.mirror_restore import content_problem
 from hookline.checkpoint.structure import check_structure, restoring
+from hookline.checkpoint.trainable import BASE, TAG, describe_base, is_partial
+from hookline.cli.common import make_runner
 from hookline.cli.errors import CommandLineError, ExitCode
-from hookline.cli.output import print_json, print_path, print_table
+from hookline.cli.output import only_json, print_json, print_path, print_table
 from hookline.cli.printing import show
+from hookline.config import load_config
 from hookline.errors import dotted
 from hookline.events.format import format_bytes, format_scalars
+from hookline.export.pretrained import PRETRAINED_FORMATS, write_pretrained
 from hookline.remote import RemoteDirectory, is_url, shown, split_url
 from hookline.verify import NOT_COMPARED, compare_checkpoints
 
@@ -64,19 +68,44 @@ def verify_checkpoints(path: str, as_json: bool) -> int:
     if as_json:
         print_json({name: {"good": not text, "error": text} for name, text in results.items()})
     else:
+        partial = {name for entry in _entries_beside(path) for name in _partial_names(entry)}
         for name, text in results.items():
-            show(text or f"{name}: good")
+            remark = f" ({TAG})" if name in partial else ""
+            show(text or f"{name}: good{remark}")
         if not results:
             show(f"no checkpoints in {path}")
     return ExitCode.FAILED if any(results.values()) else ExitCode.OK
 
 
-def publish_checkpoint(path: str, file_format: str, output: str | None, as_json: bool) -> int:
-    """Write the weights of a checkpoint and print the path of the file."""
+def publish_checkpoint(
+    path: str,
+    file_format: str,
+    config: str | None,
+    shard_size: str,
+    output: str | None,
+    as_json: bool,
+) -> int:
+    """Write the weights of a checkpoint and print the path of the file or folder."""
     with _local_file(path) as source:
         beside = Path(source.name) if is_url(path) else source
         target = beside.with_suffix("") if output is None else Path(output)
-        print_path(publish(load_whole(source), target, file_format), as_json)
+        if file_format not in PRETRAINED_FORMATS:
+            print_path(publish(load_whole(source), target, file_format), as_json)
+            return ExitCode.OK
+        if config is None:
+            message = f"--format {file_format} builds the model: give its config with --config"
+            raise CommandLineError(message, parameter="--config")
+        if output is None:
+            target = target.with_name(f"{target.name}-{file_format}")
+        with only_json(as_json):
+            runner = make_runner(load_config(config, ["device=cpu"]))
+            checkpoint = load_whole(source)
+            model = runner.model
+            tokenizer = getattr(getattr(runner.train_loader, "dataset", None), "tokenizer", None)
+            write_pretrained(
+                model, checkpoint, beside.name, target, file_format, shard_size, tokenizer
+            )
+        print_path(target, as_json)
     return ExitCode.OK
 
 
@@ -173,6 +202,19 @@ def _verify_directory(path: str) -> dict[str, str | None]:
     return results
 
 
+def _entries_beside(path: str) -> list[Entry]:
+    """Return the checkpoints in a work directory or a mirror, or beside a file in one."""
+    if is_url(path):
+        is_mirror = read_manifest(RemoteDirectory(path)) is not None
+        return _list_entries(path if is_mirror else split_url(path)[0])
+    target = Path(path)
+    return _open_store(target.parent if target.is_file() else target).entries()
+
+
+def _partial_names(entry: Entry) -> tuple[str, ...]:
+    return entry.names if TAG in entry.tags else ()
+
+
 def _verify_mirror(url: str) -> dict[str, str | None]:
     """Return the problem of each checkpoint in a mirror, or of one, without using the disk."""
     remote = RemoteDirectory(url)
@@ -233,6 +275,10 @@ def _describe(checkpoint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         tensors = list(_tensors(value))
         if key == "meta" and isinstance(value, Mapping):
             yield from _describe_meta(value)
+        elif key == BASE and is_partial(checkpoint):
+            with restoring(BASE):
+                text = describe_base(value)
+            yield key, text
         elif key == "events" and isinstance(value, Mapping):
             yield key, f"the latest values of {', '.join(map(str, value))}" if value else "none"
         elif tensors:

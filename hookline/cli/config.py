@@ -14,6 +14,7 @@ from hookline.cli.printing import show
 from hookline.config import load_config, mask_secrets
 from hookline.config.hooks import checked_hooks
 from hookline.config.json_schema import config_schema
+from hookline.config.validate import import_custom
 from hookline.config.yaml_marks import Dumper
 
 
@@ -41,8 +42,8 @@ def run(
 
 
 def _schema_text(config: str | None, overrides: Sequence[str]) -> str:
-    if config is not None:
-        checked_hooks(load_config(config, overrides))  # imports the user's classes
+    if config is not None:  # It may have mistakes, which the editor shows with this schema.
+        import_custom(load_config(config, overrides))
     return json.dumps(config_schema(Runner), ensure_ascii=False) + "\n"
 
 

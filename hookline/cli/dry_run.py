@@ -6,7 +6,6 @@ import dataclasses
 import json
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from hookline.cli.common import make_runner, option_overrides
@@ -18,6 +17,7 @@ from hookline.dry_run import DryRunResult, Finding, dry_run
 from hookline.duration import format_duration
 from hookline.errors import ConfigError
 from hookline.events.format import format_bytes
+from hookline.remote import locate_work_dir
 from hookline.runner import Runner
 
 
@@ -40,9 +40,8 @@ def run(
 
     try:
         check(resolved)  # The dry run replaces some of the values by its own.
-        result = dry_run(
-            make, Path(resolved["work_dir"]), resume=resolved.get("resume"), limit=limit
-        )
+        directory = locate_work_dir(resolved["work_dir"]).path
+        result = dry_run(make, directory, resume=resolved.get("resume"), limit=limit)
         code = ExitCode.FAILED if result.errors else ExitCode.OK
     except ConfigError as error:  # Nothing could be built.
         findings = [Finding("error", "config", str(problem)) for problem in error.problems]

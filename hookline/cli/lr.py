@@ -10,8 +10,8 @@ from hookline.cli.common import make_runner
 from hookline.cli.output import chart_columns, only_json, print_json, print_table
 from hookline.cli.printing import show
 from hookline.config import load_config
-from hookline.engine import BaseRunner
-from hookline.errors import HooklineError
+from hookline.engine import BaseHook, BaseRunner
+from hookline.errors import ConfigError, HooklineError
 from hookline.events.chart import text_chart
 from hookline.hooks import LRSchedulerHook, ParamSchedulerHook, ValueUpdaterHook
 from hookline.hooks.bases.scheduled import ScheduleHook
@@ -62,7 +62,8 @@ def schedule_of(runner: BaseRunner) -> Curves:
                 _call_schedules(runner, "before_epoch", "before_train_epoch")
             _call_schedules(runner, "before_train_iter", "after_forward")
             _record(runner, curves)
-            if _has_optimizer_step(runner):
+            runner.loop.accumulating = not _has_optimizer_step(runner)
+            if not runner.loop.accumulating:
                 _call_schedules(runner, "after_optimizer_step")
             _call_schedules(runner, "after_train_iter")
             runner.iter += 1
@@ -87,8 +88,19 @@ def _call_schedules(runner: BaseRunner, *sites: str) -> None:
     for site in sites:
         for hook in runner.sites.hooks[site]:
             if isinstance(hook, SCHEDULE_HOOKS):
-                # `sites.hooks` lists only hooks that implement the site.
-                hook.site_method(site)(runner)  # type: ignore[misc]
+                _call_schedule(runner, hook, site)
+
+
+def _call_schedule(runner: BaseRunner, hook: BaseHook, site: str) -> None:
+    """Call a hook; raise its ConfigError with its location in the config, if it has one."""
+    try:
+        # `sites.hooks` lists only hooks that implement the site.
+        hook.site_method(site)(runner)  # type: ignore[misc]
+    except ConfigError as error:
+        located = runner.sites.locate_error(hook, error)
+        if located is error:
+            raise
+        raise located from error
 
 
 def _record(runner: BaseRunner, curves: Curves) -> None:

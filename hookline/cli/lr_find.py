@@ -16,7 +16,8 @@ from hookline.config import load_config
 from hookline.engine import BaseRunner
 from hookline.errors import HooklineError
 from hookline.events.chart import text_chart
-from hookline.optim.range_test import RangeTest, range_test
+from hookline.optim.joint import needs_closure
+from hookline.optim.range_test import COUNT, RangeTest, range_test
 from hookline.step import make_step
 
 
@@ -50,7 +51,7 @@ def run(
 
 
 def find_lr(
-    runner: BaseRunner, start: float = 1e-7, end: float = 10.0, iters: int = 100
+    runner: BaseRunner, start: float = 1e-7, end: float = 10.0, iters: int = COUNT
 ) -> RangeTest:
     """Run a learning rate range test with a runner's model and training data.
 
@@ -58,6 +59,10 @@ def find_lr(
     """
     if not isinstance(runner.optimizer, torch.optim.Optimizer) or runner.train_loader is None:
         raise HooklineError("a range test needs a train_loader and exactly one optimizer")
+    if needs_closure(runner.optimizer):
+        kind = type(runner.optimizer).__name__
+        message = f"a range test takes plain steps, but {kind} needs a closure"
+        raise HooklineError(message, parameter="optimizer")
     step = make_step(runner.model, "train_step", runner.loss_fn, runner.optimizer)
 
     def compute_loss(batch: object) -> torch.Tensor:

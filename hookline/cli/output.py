@@ -8,11 +8,14 @@ import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hookline.cli.printing import show, show_json
-from hookline.engine import BaseHook, Priority, get_priority
 from hookline.printable import escaped, printable
+from hookline.priority import Priority, get_priority
+
+if TYPE_CHECKING:
+    from hookline.engine import BaseHook  # It needs torch, and `hookline doctor` works without.
 
 MIN_CHART_COLUMNS = 30
 MAX_CHART_COLUMNS = 100

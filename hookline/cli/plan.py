@@ -50,7 +50,10 @@ class PlannedHook(NamedTuple):
 
 
 def run(config: str | None, overrides: Sequence[str], cost: str | None, as_json: bool) -> int:
-    """Print the plan of a config, with the costs of a run if `cost` is given."""
+    """Print the plan of a config, with the costs of a run if `cost` is given.
+
+    The run of a script has no config, so only its costs are printed.
+    """
     if config is not None:
         path = Path(config)
     elif cost is not None:
@@ -59,6 +62,9 @@ def run(config: str | None, overrides: Sequence[str], cost: str | None, as_json:
         message = "hookline plan needs a config, or --cost and the work directory of a run"
         raise CommandLineError(message, parameter="CONFIG")
     costs = None if cost is None else read_costs(Path(cost))
+    if config is None and costs is not None and not path.exists():
+        _print_costs(costs, as_json)
+        return 0
     groups = []
     with only_json(as_json):
         loaded = load_config(path, overrides)
@@ -138,6 +144,17 @@ def _print_text(host: HookManager, planned: list[PlannedHook], costs: Costs | No
         show(f"\n{format_iteration(costs)}")
 
 
+def _print_costs(costs: Costs, as_json: bool) -> None:
+    """Print the costs of a run whose hooks no config describes, the most expensive first."""
+    if as_json:
+        print_json({"costs": costs})
+        return
+    rows = [[row["hook"], row["site"], *_cost_texts(row)] for row in costs["hooks"]]
+    print_table(rows, ["hook", "site", "per call", "of the run"])
+    if costs["phases"]:
+        show(f"\n{format_iteration(costs)}")
+
+
 def _print_groups(groups: list[GroupRow]) -> None:
     """Print the parameter groups of a config that divides the parameters."""
     if not groups:
@@ -176,9 +193,12 @@ def _cost_cells(costs: Costs | None) -> dict[tuple[str, str], list[str]]:
     cells: dict[tuple[str, str], list[str]] = {}
     if costs is not None:
         for row in costs["hooks"]:
-            texts = [format_seconds(row["seconds_per_call"]), f"{row['share']:.1%}"]
-            cells[row["hook"], row["site"]] = texts
+            cells[row["hook"], row["site"]] = _cost_texts(row)
     return cells
+
+
+def _cost_texts(row: dict[str, Any]) -> list[str]:
+    return [format_seconds(row["seconds_per_call"]), f"{row['share']:.1%}"]
 
 
 def _print_json(

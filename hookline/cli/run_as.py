@@ -35,7 +35,9 @@ def _script_environment(script: Path, arguments: Sequence[str]) -> Iterator[None
     argv = sys.argv[:]
     path = sys.path[:]
     sys.argv = [str(script), *arguments]
-    others = [entry for entry in path if entry != os.getcwd()]
+    # The first entry is that of `python -m hookline` or of the command; the rest is PYTHONPATH's.
+    launcher = ("", os.getcwd(), os.path.dirname(os.path.abspath(argv[0])))
+    others = path[1:] if path[0] in launcher else path
     sys.path[:] = [str(script.resolve().parent), *others]
     try:
         yield

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hookline.checkpoint import CheckpointStore
+from hookline.checkpoint.best_files import find_best_names
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import CommandLineError
 from hookline.cli.output import only_json, print_json
@@ -15,6 +16,7 @@ from hookline.config import Config, load_config
 from hookline.errors import ConfigError, Problem, Suggestion, suggest
 from hookline.events.format import format_scalars
 from hookline.hooks import CheckpointHook, EvalHook, LoggerHook, PeriodicWriterHook
+from hookline.remote import is_url
 from hookline.runner import Runner
 
 
@@ -44,20 +46,22 @@ def run(
     return 0
 
 
-def find_checkpoint(runner: Runner, choice: str | None) -> Path:
-    """Return the file that `--checkpoint` means.
+def find_checkpoint(runner: Runner, choice: str | None) -> str | Path:
+    """Return the file or the URL that `--checkpoint` means.
 
     Args:
         runner: The runner, whose work directory is searched.
-        choice: `best`, `last`, a name or a path. None means the best checkpoint, or else the
+        choice: `best`, `last`, a name, a path or a URL. None means the best checkpoint, or else the
             last one, or else the `load_from` of the config.
     """
+    if is_url(choice):
+        return str(choice)
     directory = _checkpoint_directory(runner)
     names = {name for entry in CheckpointStore(directory).entries() for name in entry.names}
-    best = sorted(name for name in names if name.startswith("best_"))
+    best = sorted(find_best_names(names))
     if choice is None:
         if not best and "last.pth" not in names and runner.checkpointer.load_from is not None:
-            return Path(runner.checkpointer.load_from)
+            return runner.checkpointer.load_from
         choice = "best" if best else "last"
     if choice == "best" and len(best) > 1:
         message = f"--checkpoint best: {directory} has several: {', '.join(best)}; name one of them"
@@ -69,7 +73,8 @@ def find_checkpoint(runner: Runner, choice: str | None) -> Path:
             return directory / name
     if Path(choice).is_file():
         return Path(choice)
-    suggestion = Suggestion(advice="train with `hookline train`, or give --checkpoint PATH")
+    place = "PATH" if runner.work_url is None else f"{runner.work_url}/last.pth"
+    suggestion = Suggestion(advice=f"train with `hookline train`, or give --checkpoint {place}")
     if names:
         suggestion = suggest(choice, [*names, "best"] if best else names)
     message = f"no checkpoint {choice!r} in {directory}"

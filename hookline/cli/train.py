@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Sequence
@@ -11,20 +12,17 @@ from typing import Any
 from hookline.checkpoint.adoption import unlisted_files
 from hookline.cli.common import make_runner, option_overrides
 from hookline.cli.errors import ExitCode, print_error, print_traceback
-from hookline.cli.output import only_json, print_json, print_table
+from hookline.cli.output import only_json, print_json
 from hookline.cli.printing import show
 from hookline.config import Config, load_config, save_resolved
 from hookline.dist import find_launch, first_launch_time, report_to_torchrun, torchrun_command
 from hookline.engine import Interrupted
 from hookline.errors import ConfigError, HooklineError, PeerFailed, Problem
-from hookline.events.format import format_scalars
-from hookline.hooks import LoggerHook
-from hookline.report.names import REPORT
+from hookline.hooks import CheckpointHook, LoggerHook
+from hookline.report.ending import align_rows, checkpoint_names, describe_end, describe_stop
 from hookline.runner import Runner
 from hookline.signals import forward_signals
 from hookline.streams import unfailing_output
-
-MAX_BEST = 3  # metrics in the summary
 
 
 @unfailing_output()
@@ -72,19 +70,30 @@ def _run_here(
     if runner.is_main:
         store = runner.checkpointer.store
         directory = store.directory
-        if resume == "auto" and not store.entries() and not unlisted_files(directory, ()):
+        has_local = store.entries() or unlisted_files(directory, ())
+        if resume == "auto" and not has_local and not _has_mirror(runner):
             show(f"no checkpoint in {directory}: starting a new run", errors=True)
         _save_config(runner, resolved)
-    return runner, _train(runner, config, debug)
+    given = [config, *overrides]
+    if work_dir is not None:
+        given += ["--work-dir", work_dir]
+    return runner, _train(runner, shlex.join(given), debug)
 
 
-def _train(runner: Runner, config: str, debug: bool) -> int:
+def _has_mirror(runner: Runner) -> bool:
+    """Return whether a run without local checkpoints may continue from object storage."""
+    saving = [hook for hook in runner.hooks if isinstance(hook, CheckpointHook)]
+    return any((hook.mirror or runner.work_url) is not None for hook in saving)
+
+
+def _train(runner: Runner, arguments: str, debug: bool) -> int:
+    """Train and print the end of the run; `arguments` are those of a command that follows it."""
     start = time.monotonic()
     try:
         runner.train()
     except Interrupted as interrupted:
         if runner.is_main:
-            _print_interruption(runner, interrupted, config, time.monotonic() - start)
+            _print_interruption(runner, interrupted, arguments, time.monotonic() - start)
         return 128 + interrupted.signum
     except HooklineError as error:
         is_mistake = not runner.outputs and not isinstance(error, PeerFailed)
@@ -99,7 +108,7 @@ def _train(runner: Runner, config: str, debug: bool) -> int:
         report_to_torchrun(error)
         raise
     if runner.is_main:
-        _print_summary(runner, config, time.monotonic() - start)
+        _print_summary(runner, arguments, time.monotonic() - start)
     return ExitCode.OK
 
 
@@ -152,18 +161,18 @@ def _launch(arguments: list[str], nproc: int, max_restarts: int) -> int:
 
 
 def _print_interruption(
-    runner: Runner, interrupted: Interrupted, config: str, seconds: float
+    runner: Runner, interrupted: Interrupted, arguments: str, seconds: float
 ) -> None:
     if runner.stop_reason is not None:  # The run stopped at a seam and has saved.
-        _print_summary(runner, config, seconds)
+        _print_summary(runner, arguments, seconds)
     hint = ""
     if runner.checkpointer.store.entries():
-        hint = f"; `hookline train {config} … --resume` continues"
+        option = "" if runner.checkpointer.resume == "auto" else " with `--resume`"
+        hint = f"; the same command{option} continues"
     show(f"{interrupted}{hint}", errors=True)
 
 
 def _as_dict(runner: Runner) -> dict[str, Any]:
-    names = [name for entry in runner.checkpointer.store.entries() for name in entry.names]
     return {
         "work_dir": str(runner.work_dir),
         "stop_reason": str(runner.stop_reason),
@@ -171,30 +180,16 @@ def _as_dict(runner: Runner) -> dict[str, Any]:
         "iter": runner.iter,
         "metrics": dict(runner.metrics),
         "best": {metric: dict(best) for metric, best in runner.best.items()},
-        "checkpoints": names,
+        "checkpoints": checkpoint_names(runner),
     }
 
 
-def _print_summary(runner: Runner, config: str, seconds: float) -> None:
-    """Print the results, the files and the next command in at most ten lines."""
+def _print_summary(runner: Runner, arguments: str, seconds: float) -> None:
+    """Print the next command, and without LoggerHook also the results and the files."""
     rows = []
-    if not any(isinstance(hook, LoggerHook) for hook in runner.hooks):  # LoggerHook logs it, too.
-        text = f"{runner.stop_reason}, after {runner.iter} iterations in {seconds:.1f} s"
-        rows.append(("stopped", text))
-    if runner.metrics:
-        rows.append(("last", format_scalars(runner.metrics)))
-    for metric, best in list(runner.best.items())[:MAX_BEST]:
-        value = format_scalars({metric: best["value"]})
-        rows.append(("best", f"{value} in epoch {best['epoch'] + 1} (iteration {best['iter']})"))
-    rows.append(("files", f"{runner.work_dir}/"))
-    if (runner.work_dir / REPORT).exists():
-        rows.append(("report", str(runner.work_dir / REPORT)))
-    names = [name for entry in runner.checkpointer.store.entries() for name in entry.names]
-    checkpoints = (
-        f"{', '.join(names)} in {runner.checkpointer.store.directory}/" if names else "none"
-    )
-    rows.append(("checkpoints", checkpoints))
-    if runner.test_loader is not None and names:
-        rows.append(("next", f"hookline test {config}"))
-    show()
-    print_table(rows)
+    if not any(isinstance(hook, LoggerHook) for hook in runner.hooks):
+        rows = [("stopped", describe_stop(runner, seconds)), *describe_end(runner)]
+    if runner.test_loader is not None and checkpoint_names(runner):
+        rows.append(("next", f"hookline test {arguments}"))
+    for line in align_rows(rows):
+        show(line)

@@ -18,7 +18,7 @@ from torch.distributed.fsdp import (
 )
 from torch.distributed.tensor import DTensor, Shard, distribute_tensor, empty
 
-from hookline.errors import ConfigError, suggest
+from hookline.errors import ConfigError, Suggestion, suggest
 
 PRECISIONS = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 
@@ -27,6 +27,11 @@ def shard(
     model: nn.Module, optimizer: Any, device: torch.device, options: Mapping[str, Any]
 ) -> DeviceMesh:
     """Shard a model over all ranks, block by block, and give its optimizers the parts."""
+    optimizers = list(optimizer.values()) if isinstance(optimizer, Mapping) else [optimizer]
+    if any(isinstance(each, torch.optim.LBFGS) for each in optimizers):
+        message = "a sharded model cannot be trained with LBFGS, which keeps the whole parameters"
+        advice = Suggestion(advice="use the strategy 'ddp'")
+        raise ConfigError(message, component="strategy", parameter="type", suggestion=advice)
     mesh = init_device_mesh(device.type, (dist.get_world_size(),))
     for tensor in (*model.parameters(), *model.buffers()):
         dist.broadcast(tensor.data, 0)  # ranks have initialized them differently
@@ -44,7 +49,6 @@ def shard(
         if hasattr(model, method):
             register_fsdp_forward_method(model, method)
     parts = dict(model.named_parameters())
-    optimizers = list(optimizer.values()) if isinstance(optimizer, Mapping) else [optimizer]
     for each in optimizers:
         if each is None:
             continue

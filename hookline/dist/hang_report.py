@@ -94,7 +94,10 @@ class _Movement:
 
 
 def _progress(runner: Any) -> list[int]:
-    return [runner.iter, runner.epoch, runner.batch_idx, runner.optimizer_steps]
+    """Return the counters of a run. The other ranks wait while rank 0 copies a mirror."""
+    mirror = runner.checkpointer.mirror
+    received = 0 if mirror is None else mirror.movement
+    return [runner.iter, runner.epoch, runner.batch_idx, runner.optimizer_steps, received]
 
 
 def _activity(lines: Lines, runner: Any) -> str:

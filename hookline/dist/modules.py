@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from torch import nn
 
 from hookline.errors import ConfigError, suggest
+from hookline.module_names import class_name, named_modules
 
 
 def select_modules(
@@ -22,11 +23,11 @@ def select_modules(
         component: Its owner, for errors.
     """
     chosen: dict[str, nn.Module] = {}
-    modules = {name: module for name, module in model.named_modules() if name}
+    modules = named_modules(model)
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         fitting = [name for name, module in modules.items() if _fits(pattern, name, module)]
         if not fitting:
-            kinds = {type(module).__name__ for module in modules.values()}
+            kinds = {class_name(module) for module in modules.values()}
             raise ConfigError(
                 f"no module of the model fits {pattern!r}",
                 component=component,
@@ -40,4 +41,4 @@ def select_modules(
 
 def _fits(pattern: str, name: str, module: nn.Module) -> bool:
     """Return whether a module fits a pattern by its class or its whole name."""
-    return type(module).__name__ == pattern or fnmatchcase(name, pattern)
+    return class_name(module) == pattern or fnmatchcase(name, pattern)

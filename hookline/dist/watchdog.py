@@ -117,8 +117,8 @@ class Diagnosis:
 class Watchdog:
     """The watchdog of one rank.
 
-    One thread talks to the store, and a second one diagnoses the job from what is known: it keeps
-    working when the store hangs together with the process that owns it.
+    One thread talks to the store, and a second one diagnoses the job from the last known states: it
+    keeps working when the store hangs together with the process that owns it.
 
     Args:
         world: The ranks of the job.
@@ -296,7 +296,8 @@ class Watchdog:
             # The training thread usually notices by itself.
             self._wait_until_stopped(self._patience)
             if not self._exiting:
-                self._end_process(Diagnosis(f"{self._failure}; this rank exits too"), prints=True)
+                message = f"{self._failure}; this rank exits too"
+                self._end_process(Diagnosis(message, (self._world.rank,)), prints=True)
             return
         diagnosis = self.diagnose()
         if diagnosis is not None:
@@ -349,7 +350,7 @@ class Watchdog:
             self.check()
 
     def _forgive_suspension(self) -> None:
-        """Restart all times if this process itself was suspended: what it knows is stale."""
+        """Restart all times if this process itself was suspended: its data is stale."""
         now = self._clock()
         if now - self._checked_at > max(SILENCE_S, self._patience):
             for rank, state in self._known():
@@ -365,6 +366,9 @@ class Watchdog:
         if self._stopped.is_set():
             return
         log.error("%s", diagnosis.message)
+        if self._failure is None:  # A rank that is slow to find out ends with this diagnosis.
+            self._report = diagnosis.message[:MAX_MESSAGE]
+            self._hurry.set()
         if prints:
             errors = UnfailingStream(sys.stderr)
             errors.write(f"hookline: {printable(diagnosis.message)}\n")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hookline.checkpoint import CheckpointStore, load_checkpoint
+from hookline.checkpoint import CheckpointStore
 from hookline.data.position import find_position
 from hookline.dry_run import directories, estimates
 from hookline.dry_run.contexts import collect_warnings, time_limit
@@ -102,9 +102,8 @@ class _DryRun:
         if self._probe.saved:
             self._run_phase("resume", lambda: self._check_resume(runner))
         if resume is not None and resume != "auto":
-            self._run_phase(
-                "resume", lambda: runner.checkpointer.load_weights(load_checkpoint(resume))
-            )
+            load = runner.checkpointer.load
+            self._run_phase("resume", lambda: runner.checkpointer.load_weights(load(resume)))
         for split, loader in loaders.items():
             if loader is not None:
                 self._read_samples(split, loader)

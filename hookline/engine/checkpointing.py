@@ -11,7 +11,7 @@ from hookline.checkpoint.manifest import Entry
 from hookline.checkpoint.parts import select_rank_state
 from hookline.checkpoint.queue import CheckpointQueue
 from hookline.checkpoint.resume_diff import hyperparameters
-from hookline.checkpoint.weights import load_weights
+from hookline.checkpoint.weights import lacks_base, load_weights
 from hookline.engine.run_state import capture, restore
 from hookline.errors import HooklineError
 from hookline.optim.saved_parts import frozen_parameters
@@ -101,9 +101,9 @@ class Checkpointer(CheckpointQueue):
             checkpoint = None if newest is None else self.load_entry(newest)
         elif self.resume is not None and runner.iter == 0:  # A later call continues.
             checkpoint = self.load(self.resume)
+        if self.load_from is not None and runner.iter == 0 and lacks_base(checkpoint):
+            self.load_weights(self.load(self.load_from))
         if checkpoint is None:
-            if self.load_from is not None and runner.iter == 0:
-                self.load_weights(self.load(self.load_from))
             return
         self.resume_from(checkpoint)
         if runner.loop.is_finished():
@@ -122,7 +122,7 @@ class Checkpointer(CheckpointQueue):
     def load_weights(self, checkpoint: dict[str, Any]) -> None:
         """Load only the weights of a checkpoint, and pass it to hooks."""
         runner = self._runner
-        load_weights(runner.model, checkpoint, self.load_strict, runner.logger)
+        load_weights(runner.model, checkpoint, self.load_strict, runner.logger, self.frozen_base)
         self.pass_to_hooks(checkpoint)
 
     def pass_to_hooks(self, checkpoint: dict[str, Any]) -> None:

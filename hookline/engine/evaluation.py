@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from hookline.batches import move_each, named_loaders
+from hookline.batches import named_loaders, open_batches
 from hookline.dist import World
 from hookline.dist.gather import is_sharded
 from hookline.errors import HooklineError
@@ -107,13 +107,13 @@ def _measure(runner: BaseRunner, mode: Mode, loader: Iterable[Any]) -> dict[str,
     measurement = Measurement(options.metrics, kept, partial(_explain, runner, mode))
     step = build_step(runner, f"{mode}_step")
     limit = options.max_val_batches if mode == "val" else None
-    for index, batch in enumerate(islice(move_each(loader, runner.device), limit)):
+    for index, batch in enumerate(islice(open_batches(loader, runner.device), limit)):
         runner.batch_idx = index
         runner.batch = batch
         for call in runner.sites.calls(f"before_{mode}_iter"):
             call(runner)
         runner.outputs = step(runner.batch)
-        measurement.update(runner.outputs)
+        measurement.update(runner.outputs, runner.batch)
         for call in runner.sites.calls(f"after_{mode}_iter"):
             call(runner)
     return measurement.compute(f"{mode}_loss", runner.world if is_sharded(loader) else World())

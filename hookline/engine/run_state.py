@@ -63,7 +63,7 @@ def restore(runner: BaseRunner, checkpoint: Mapping[str, Any]) -> None:
     `Loop.reapply_state` restores random numbers and hook state again before the first batch,
     because hooks that run in between may change them.
     """
-    load_weights(runner.model, checkpoint)
+    load_weights(runner.model, checkpoint, base=runner.checkpointer.frozen_base)
     saved_parts.restore_parts(runner, checkpoint)
     meta = checkpoint["meta"]
     set_counters(runner, meta)

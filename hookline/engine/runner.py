@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +30,7 @@ from hookline.metrics.results import Metrics
 from hookline.optim import saved_parts
 from hookline.profiling import cost_report
 from hookline.progress import current_position
+from hookline.remote import locate_work_dir
 from hookline.rng import deterministic_algorithms, seed_everything
 from hookline.step import LossFunction, build_step
 from hookline.stop_reason import StopReason
@@ -95,8 +95,7 @@ class BaseRunner(HookManager, RenamedAttributes):
         self.optimizer = optimizer
         self.scheduler = scheduler
         self.loss_fn = loss_fn
-        default_dir = time.strftime("runs/%Y%m%d-%H%M%S")
-        self.work_dir = Path(work_dir or self.world.broadcast_str(default_dir))
+        self.work_dir, self.work_url = locate_work_dir(work_dir, self.world.broadcast_str)
         self.config: Mapping[str, Any] = config if config is not None else {}
         self.logger = logging.getLogger("hookline")
         self.max_epochs = max_epochs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +34,9 @@ def compare_runs(straight: Path, pieces: Path) -> dict[str, list[str]]:
     trace_one = _pop_trace(one)
     trace_two = _pop_trace(two)
     unseeded = _changed_keys(trace_one["initial"], trace_two["initial"])
-    for name in UNSEEDED_BY_DEFAULT & unseeded:
-        one["rng"].pop(name, None)
-        two["rng"].pop(name, None)
+    for checkpoint in (one, two):
+        compared = {name: checkpoint.get(name) for name in ("rng", "loader")}
+        _drop_generators(compared, UNSEEDED_BY_DEFAULT & unseeded)
     parts = compare_checkpoints(one, two)
 
     def join(*names: str) -> list[str]:
@@ -103,8 +103,19 @@ def _comparable(name: str, part: Any) -> Any:
     if name == "hooks":
         return {hook: _without_clocks(state) for hook, state in part.items()}
     if name == "events":
-        return {scalar: values for scalar, values in part.items() if not _is_measured(scalar)}
+        return {
+            scalar: _without_times(values)
+            for scalar, values in part.items()
+            if not _is_measured(scalar)
+        }
     return part
+
+
+def _without_times(series: Any) -> Any:
+    """Return the state of a scalar without the wall times of its values."""
+    if not isinstance(series, Mapping):
+        return series
+    return {key: value for key, value in series.items() if key != "times"}
 
 
 def _comparable_rank_state(packed: torch.Tensor) -> dict[str, Any]:
@@ -143,6 +154,18 @@ def _pop_trace(checkpoint: dict[str, Any]) -> dict[str, Any]:
     """Remove the state of BatchTraceHook from a checkpoint and return it."""
     trace: dict[str, Any] = checkpoint.get("hooks", {}).pop("BatchTraceHook", {})
     return {"initial": {}, "digests": [], **trace}
+
+
+def _drop_generators(part: Any, names: Collection[str]) -> None:
+    """Remove the states of global generators from every `rng` in a part of a checkpoint."""
+    if not isinstance(part, dict):
+        return
+    for key, value in part.items():
+        if key != "rng":
+            _drop_generators(value, names)
+            continue
+        for name in names:
+            value.pop(name, None)
 
 
 def _changed_keys(one: Mapping[str, Any], two: Mapping[str, Any]) -> set[str]:

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from hookline.module_names import named_parameters
+
 MAX_VALUES = 4096  # values of a layer in a histogram
 
 GradientFlow = dict[str, tuple[float, float]]
@@ -58,7 +60,7 @@ def dense_values(tensor: Tensor) -> Tensor:
 def _pairs_by_layer(model: nn.Module) -> dict[str, list[tuple[Tensor, Tensor]]]:
     """Return weights with their gradients on this rank, by the module that owns them."""
     layers: dict[str, list[tuple[Tensor, Tensor]]] = {}
-    for name, parameter in model.named_parameters():
+    for name, parameter in named_parameters(model):
         if parameter.grad is None:
             continue
         weight = local_part(parameter)

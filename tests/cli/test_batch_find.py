@@ -40,6 +40,15 @@ def test_the_largest_batch_is_found(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("option", ["max_train_batches", "overfit_batches"])
+def test_a_limited_epoch_does_not_limit_the_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    arguments = [*config(tmp_path), f"+training.{option}=1", "--max", "64", "--json"]
+    assert main(["batch-find", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["largest"] == 64
+
+
 def test_the_text_names_a_hook_that_keeps_the_configured_batch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

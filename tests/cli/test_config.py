@@ -75,6 +75,8 @@ def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
     assert {"LoggerHook", "width"} <= nearest
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("configs/*.yaml")), ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("hookline/configs/*.yaml")), ids=lambda path: path.name
+)
 def test_the_configs_of_the_repository_are_good(path: Path) -> None:
     assert main(["config", str(path), "--check"]) == 0

@@ -42,8 +42,10 @@ CALLS: dict[str, tuple[list[str], str | None]] = {
     "ckpt diff": (["RUN/last.pth", "RUN/last.pth"], "equal"),
     "ckpt consolidate": (["RUN/last.pth", "-o", "OTHER/whole.pth"], "file"),
     "ckpt import": (["FOREIGN", "-o", "OTHER/imported.pth"], "iter"),
+    "demo": ([], "stop_reason"),
     "init": (["OTHER/project"], "files"),
     "new-hook": (["MyHook", "--dir", "OTHER"], "files"),
+    "doctor": ([], "healthy"),
 }
 
 
@@ -81,9 +83,14 @@ def test_every_command_with_a_result_has_a_call_here() -> None:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_result_is_one_json_document(
-    name: str, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str,
+    project: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
     places = {
         "CONFIG": str(project / "config.yaml"),
         "RUN": str(project / "run"),

@@ -98,6 +98,22 @@ def test_each_group_has_its_own_curve() -> None:
     }
 
 
+def test_with_accumulation_a_scheduler_is_shown_as_it_is_stepped(tmp_path: Path) -> None:
+    config = write_config(
+        tmp_path,
+        "optimizer: {type: SGD, lr: 0.1, momentum: 0.9}\n"
+        "scheduler: {type: ExponentialLR, gamma: 0.5}\n",
+    )
+    hooks = "hooks=[LRSchedulerHook, {type: GradientCumulativeOptimizerHook, cumulative_iters: 2}]"
+    changes = ["training.epochs=2", hooks]
+    rates = schedule_of(Runner.from_config(config, changes))["lr"][""]
+    used = train_and_record(config, *changes).rates
+    assert len(rates) == 10  # two epochs of five iterations, with groups of 2, 2 and 1
+    assert rates == [
+        rate for rate, count in zip(used, (2, 2, 1) * 2, strict=True) for _ in range(count)
+    ]
+
+
 def test_a_loader_without_a_length_has_no_schedule() -> None:
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -109,6 +125,14 @@ def test_a_loader_without_a_length_has_no_schedule() -> None:
 def test_an_unknown_policy_gets_a_suggestion(tmp_path: Path) -> None:
     config = write_config(tmp_path, "lr_config: {policy: cosine_anealing, min_lr: 0.0}\n")
     assert error_of("lr", config).suggestion.nearest == "CosineAnnealing"
+
+
+def test_a_value_that_no_group_has_is_reported_with_its_line(tmp_path: Path) -> None:
+    hooks = "  - {type: ValueUpdaterHook, value: weight_decays, policy: fixed}\n"
+    config = write_config(tmp_path, hooks)
+    problem = error_of("lr", config).problems[0]
+    assert (problem.file, problem.component) == (config, "ValueUpdaterHook")
+    assert problem.suggestion.nearest == "weight_decay"
 
 
 def test_every_scheduled_value_is_drawn(tmp_path: Path) -> None:

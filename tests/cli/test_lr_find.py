@@ -74,6 +74,11 @@ def test_an_empty_range_is_an_error(tmp_path: Path) -> None:
     error_of("lr-find", write_config(tmp_path), "--start", "1", "--end", "0.1")
 
 
+def test_an_optimizer_that_needs_a_closure_is_an_error(tmp_path: Path) -> None:
+    config = write_config(tmp_path, "optimizer: {type: LBFGS}\n")
+    assert error_of("lr-find", config).parameter == "optimizer"
+
+
 def test_a_runner_without_training_data_is_an_error() -> None:
     model = torch.nn.Linear(2, 2)
     with pytest.raises(HooklineError):

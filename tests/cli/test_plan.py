@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
 from hookline.cli.main import main
 from hookline.runner import Runner
@@ -167,6 +168,28 @@ def test_the_costs_of_a_run_may_be_shown_for_another_config(
     plan = planned([str(tmp_path / "config.yaml"), "hook_order=flat", "--cost", str(run)], capsys)
     assert plan["hook_order"] == "flat"
     assert {row["hook"] for row in plan["costs"]["hooks"]} >= {"OptimizerHook", "LoggerHook"}  # type: ignore[index]
+
+
+def test_the_costs_of_a_script_are_shown_without_a_config(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = torch.nn.Linear(4, 2)
+    Runner(
+        model,
+        train_loader=[(torch.randn(8, 4), torch.randint(2, (8,)))] * 10,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        loss_fn=torch.nn.CrossEntropyLoss(),
+        max_epochs=1,
+        work_dir=tmp_path,
+    ).train()
+    capsys.readouterr()
+    assert main(["plan", "--cost", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["hook", "site", "per", "call", "of", "the", "run"]
+    assert any(line.split()[:2] == ["OptimizerHook", "optimize"] for line in lines)
+    costs = planned(["--cost", str(tmp_path)], capsys)["costs"]
+    shares = [row["share"] for row in costs["hooks"]]  # type: ignore[index]
+    assert shares == sorted(shares, reverse=True)
 
 
 @pytest.mark.parametrize("content", [None, "{"])

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 import torch
 
@@ -40,6 +44,37 @@ def test_the_file_may_be_an_array(config: str, tmp_path: Path) -> None:
     target = tmp_path / "predictions.npy"
     assert main(["predict", config, "-o", str(target), "--checkpoint", "last"]) == 0
     assert np.load(target).shape[1:] == (10,)
+
+
+def test_every_kind_of_file_has_the_same_predictions(config: str, tmp_path: Path) -> None:
+    paths = {kind: tmp_path / f"p.{kind}" for kind in ("npy", "npz", "jsonl", "parquet")}
+    for path in paths.values():
+        assert main(["predict", config, "--split", "val", "--out", str(path)]) == 0
+    expected = np.load(paths["npy"])
+    assert np.array_equal(np.load(paths["npz"])["prediction"], expected)
+    lines = [json.loads(line)["prediction"] for line in paths["jsonl"].read_text().splitlines()]
+    assert np.array_equal(np.float32(lines), expected)
+    table = pyarrow.parquet.read_table(paths["parquet"])
+    assert np.array_equal(np.float32(table["prediction"].to_pylist()), expected)
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_file_of_one(config: str, tmp_path: Path) -> None:
+    paths = [tmp_path / "one.npy", tmp_path / "two.npy"]
+    assert main(["predict", config, "--split", "val", "-o", str(paths[0])]) == 0
+    launch = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--standalone",
+    ]
+    predict = ["-m", "hookline", "predict", config, "--split", "val", "-o", str(paths[1])]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*launch, *predict], env=environment, check=True, capture_output=True)
+    one, two = (np.load(path) for path in paths)
+    np.testing.assert_allclose(two, one, rtol=0.0, atol=1e-6)
 
 
 def test_a_file_of_another_kind_is_an_error(config: str) -> None:

@@ -34,11 +34,11 @@ class Sleeper(BaseHook):
 
 @pytest.mark.slow
 def test_the_demo_writes_all_files_and_reaches_97_percent(tmp_path: Path) -> None:
-    arguments = (str(ROOT / "configs" / "digits.yaml"), "--work-dir", "run")
+    arguments = (str(ROOT / "hookline" / "configs" / "digits.yaml"), "--work-dir", "run")
     process = command("train", *arguments, cwd=tmp_path)
     out, err = process.communicate(timeout=LIMIT_S)
     assert (process.returncode, err) == (0, "")
-    assert "train  epoch 1/10  10/20  loss" in out
+    assert "train  epoch 1/10  10/20   loss" in out
     assert re.search("^val  epoch 2 +accuracy", out, re.MULTILINE)
     assert out.count("stopped") == 1
     assert "stopped: reached max_epochs=10, after 200 iterations in" in out
@@ -75,7 +75,7 @@ def test_a_signal_stops_training_with_a_checkpoint_to_resume_from(
     assert f"stopped: interrupted by {signal.Signals(signum).name}, after " in out
     assert out.count("stopped") == 1
     assert "Traceback" not in err
-    assert "--resume` continues" in err
+    assert "the same command with `--resume`" in err
     step = CheckpointStore(tmp_path / "run").entries()[-1].step
     assert step >= 10
     process = command("train", config, f"training.epochs={step // 5 + 1}", "--resume")
@@ -156,9 +156,18 @@ def test_a_validation_is_a_line_below_that_of_training_and_the_summary_is_short(
     train = next(line for line in lines if line.startswith("train  epoch 2/2"))
     validation = next(line for line in lines if line.startswith("val  epoch 2"))
     assert train.index("loss") == validation.index("accuracy")
-    summary = out.rpartition("\n\n")[2].splitlines()
+    summary = lines[lines.index(next(line for line in lines if line.startswith("stopped: "))) :]
+    assert len(summary) <= 10
     labels = [line.split()[0] for line in summary]
-    assert labels == ["last", "best", "files", "report", "checkpoints", "next"]
+    # A row about validations and saves is there if they took much of the time.
+    assert labels[:2] == ["stopped:", "speed"]
+    rest = [label for label in labels[2:] if label != "overhead"]
+    assert rest == ["last", "best", "checkpoints", "report", "files", "next"]
+    # The details are in the log.
+    text = (tmp_path / "run" / "hookline.log").read_text()
+    for detail in ("Overall training speed", "an iteration took"):
+        assert detail in text
+        assert detail not in out
 
 
 def on_terminal(*arguments: str, **options: Any) -> tuple[subprocess.Popen[str], int]:

@@ -122,6 +122,17 @@ def test_one_of_several_best_checkpoints_must_be_named(trained: str, tmp_path: P
     assert main(["test", trained, "--checkpoint", "best_f1"]) == 0
 
 
+def test_the_best_of_several_kept_checkpoints_is_tested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = write_config(tmp_path, "  - {type: CheckpointHook, keep_best: 3}\n")
+    assert main(["train", config, "training.epochs=2"]) == 0
+    capsys.readouterr()
+    assert main(["test", config, "--json"]) == 0
+    path = tmp_path / "run" / "best_accuracy.pth"
+    assert json.loads(capsys.readouterr().out)["checkpoint"] == str(path)
+
+
 def test_missing_data_is_located_in_the_config_with_the_other_split(trained: str) -> None:
     dataset = "dataset={train: {type: digits}, val: {type: digits, split: val}}"
     (problem,) = error_of("test", trained, dataset).problems

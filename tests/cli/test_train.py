@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,13 @@ from tests.cli.helpers import error_of, write_config
 from tests.config.broken_configs import broken_configs
 
 OWN_HOOKS = """
+import os, signal
+
 from hookline import BaseHook
+
+class SignallingHook(BaseHook):
+    def after_train_iter(self, runner):
+        os.kill(os.getpid(), signal.SIGTERM)
 
 class FailingHook(BaseHook):
     def after_train_iter(self, runner):
@@ -52,15 +59,26 @@ def test_training_writes_checkpoints_logs_and_config_and_prints_a_summary(
     shown = capsys.readouterr().out
     run = tmp_path / "run"
     assert "stopped: reached max_epochs=2, after 10 iterations in" in caplog.text
-    assert "stopped" not in shown  # LoggerHook has logged it.
-    assert "accuracy" in shown.split("last ")[1]
-    assert "in epoch" in shown.split("best ")[1]
-    assert f"epoch_1.pth, epoch_2.pth, last.pth in {run}/" in shown.replace(
-        "best_accuracy.pth, ", ""
-    ).replace(", best_accuracy.pth", "")
+    assert re.search("^last +accuracy", "\n".join(caplog.messages), re.MULTILINE)
+    assert [line.split() for line in shown.splitlines()] == [
+        ["next", "hookline", "test", str(tmp_path / "config.yaml"), "training.epochs=2"]
+    ]
     assert {"config.yaml", "log.jsonl", "hookline.log", "last.pth", "epoch_2.pth"} <= {
         path.name for path in run.iterdir()
     }
+
+
+def test_the_next_command_evaluates_the_run_that_has_ended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = write_config(tmp_path)
+    assert main(["train", config]) == 0
+    assert main(["train", config, f"work_dir={tmp_path / 'my run'}"]) == 0
+    *_, line = capsys.readouterr().out.splitlines()
+    _, hookline, *command = shlex.split(line)
+    assert hookline == "hookline"
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint"].startswith(str(tmp_path / "my run"))
 
 
 def test_without_a_logger_the_summary_has_the_reason_to_stop(
@@ -128,6 +146,21 @@ def test_resume_continues_until_the_run_is_finished(
     assert "already finished: reached max_epochs=2" in caplog.text
     assert "resumed at" not in caplog.text
     assert CheckpointStore(tmp_path / "run").entries()[-1].step == 10
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"),
+    [
+        ("resume=null", "; the same command with `--resume` continues"),
+        ("resume=auto", "; the same command continues"),
+    ],
+)
+def test_an_interrupted_run_prints_how_to_continue(
+    option: str, hint: str, tmp_path: Path, own_hooks: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = write_config(tmp_path, f"  - {{type: {own_hooks}.SignallingHook}}\n")
+    assert main(["train", config, option]) == 143
+    assert capsys.readouterr().err.strip().endswith(hint)
 
 
 def test_resume_takes_a_path(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

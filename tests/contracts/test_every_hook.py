@@ -6,6 +6,7 @@ import copy
 import inspect
 import math
 import re
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +19,7 @@ from torch import nn
 
 from hookline import HOOKS, Runner, make_loader, state
 from hookline.checkpoint import diff
-from hookline.engine import BaseHook
+from hookline.engine import BaseHook, Interrupted
 from hookline.errors import ConfigError
 from hookline.hooks import LambdaHook
 from scripts.docs.site import read_site
@@ -33,6 +34,7 @@ from tests.contracts.hooks import (
 )
 from tests.contracts.parameters.rows import place_below
 from tests.helpers import make_runner
+from tests.text_parts import LetterModel, NextLetter
 from tests.visual.picture_parts import Transformer
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -144,7 +146,26 @@ def small_network() -> nn.Module:
 
 def model_for(name: str) -> nn.Module:
     """Return the model that a hook is trained with: one with attention if it draws that."""
+    torch.manual_seed(1)
+    if name == "GenerationHook":
+        return LetterModel()
     return Transformer() if name == "AttentionMapHook" else small_network()
+
+
+def data_for(name: str) -> dict[str, Any]:
+    """Return the data that a hook is trained with, and its loss: text if it generates that."""
+    if name == "GenerationHook":
+        train, val = NextLetter(30), NextLetter(30)
+        return {
+            "train_loader": make_loader(train, batch_size=6, shuffle=True, seed=2),
+            "val_loader": make_loader(val, batch_size=15),
+        }
+    return {
+        "train_loader": make_loader(data(), batch_size=6, shuffle=True, seed=2),
+        "val_loader": make_loader(data(1), batch_size=15),
+        "loss_fn": nn.CrossEntropyLoss(),
+        "metrics": ["accuracy"],
+    }
 
 
 def spoil_loss_once() -> LambdaHook:
@@ -201,12 +222,9 @@ def run(
         scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
     runner = Runner(
         model,
-        train_loader=make_loader(data(), batch_size=6, shuffle=True, seed=2),
-        val_loader=make_loader(data(1), batch_size=15),
+        **data_for(name),
         optimizer=optimizer,
         scheduler=scheduler,
-        loss_fn=nn.CrossEntropyLoss(),
-        metrics=["accuracy"],
         max_iters=LENGTH,
         work_dir=folder,
         seed=1,
@@ -214,7 +232,11 @@ def run(
         hooks=hooks,
         drop_hooks=[] if name == "ReportHook" else ["ReportHook"],
     )
-    runner.train()
+    try:
+        runner.train()
+    except Interrupted:
+        torch.rand(3)  # Something else draws random numbers in between.
+        runner.train()
     return Trained(config, tested, bystander, initial, runner, losses)
 
 
@@ -227,6 +249,18 @@ def cut() -> LambdaHook:
             runner.request_stop("cut")
 
     return LambdaHook(after_train_iter=stop)
+
+
+def interrupt() -> LambdaHook:
+    """Return a hook that interrupts a run once, as Ctrl-C does."""
+    sent: list[int] = []
+
+    def send(runner: Any) -> None:
+        if runner.iter + 1 == CUT and not sent:
+            sent.append(CUT)
+            signal.raise_signal(signal.SIGINT)
+
+    return LambdaHook(after_train_iter=send)
 
 
 @pytest.fixture(scope="module")
@@ -266,6 +300,16 @@ def test_training_with_a_stop_and_a_resume_equals_training_through(
     assert first.runner.iter < straight.runner.iter == resumed.runner.iter
     assert diff(straight.runner.model.state_dict(), resumed.runner.model.state_dict()) == []
     assert {**first.losses, **resumed.losses} == straight.losses
+
+
+@pytest.mark.parametrize("name", cases(sorted(CLASSES)))
+def test_training_that_is_interrupted_and_continued_equals_training_through(
+    name: str, trained: Callable[[str], Trained], tmp_path: Path
+) -> None:
+    straight = trained(name)
+    continued = run(tmp_path, name, interrupt())
+    assert diff(straight.runner.model.state_dict(), continued.runner.model.state_dict()) == []
+    assert continued.losses == straight.losses
 
 
 @pytest.mark.parametrize("name", cases(sorted(CLASSES)))

@@ -13,9 +13,12 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from hookline import Runner, make_loader
+from hookline.checkpoint.mirror_manifest import read_manifest
 from hookline.engine import BaseHook
-from hookline.hooks import DistEvalHook, EarlyStoppingHook, RollbackHook
+from hookline.hooks import DistEvalHook, EarlyStoppingHook, GenerationHook, RollbackHook
+from hookline.remote import RemoteDirectory
 from tests.dist.gate import gate_watchdogs
+from tests.text_parts import NextLetter, knowing_model
 
 SAMPLES = 103  # no multiple of anything
 
@@ -71,6 +74,37 @@ def train(folder: Path, **options: Any) -> dict[str, Any]:
         "epoch": run.epoch,
         "stop": str(run.stop_reason),
     }
+
+
+class KillWhenMirrored(BaseHook):
+    """Kills this process as soon as a mirror has a checkpoint, in the fourth iteration."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def after_train_iter(self, runner: Any) -> None:
+        if runner.iter + 1 != 4:
+            return
+        remote = RemoteDirectory(self._url)
+        found = None
+        while found is None:
+            manifest = read_manifest(remote)
+            found = None if manifest is None else manifest.newest()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def train_with_mirror(
+    folder: Path,
+    environment: dict[str, str],
+    hooks: list[Any],
+    url: str | None = None,
+    **options: Any,
+) -> dict[str, Any]:
+    """Train with a mirror in object storage; with its URL, die when it has a checkpoint."""
+    os.environ.update(environment)
+    if url is not None:
+        hooks = [*hooks, KillWhenMirrored(url)]
+    return train(folder, hooks=hooks, **options)
 
 
 class Samples(BaseHook):
@@ -276,6 +310,20 @@ def predict(folder: Path) -> dict[str, Any]:
     run = runner(folder)
     loader = make_loader(data(51), batch_size=8)
     return {"predictions": run.predict(loader)}
+
+
+def measure_text(folder: Path) -> dict[str, float]:
+    """Return the metrics of a language model on a set of odd size, with samples of different lengths."""
+    loader = make_loader(NextLetter(13), batch_size=4)
+    run = Runner(
+        knowing_model(),
+        val_loader=loader,
+        metrics=["perplexity"],
+        hooks=[GenerationHook(max_new_tokens=6)],
+        device="cpu",
+        work_dir=folder,
+    )
+    return dict(run.validate())
 
 
 def measure(folder: Path, names: tuple[str, ...] = ("right",)) -> dict[str, Any]:

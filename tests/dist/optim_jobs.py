@@ -12,7 +12,7 @@ from torch.utils.data import TensorDataset
 
 from hookline import Runner, make_loader
 from hookline.hooks import GradientCumulativeOptimizerHook, MicroBatchHook
-from tests.dist.jobs import network, weights
+from tests.dist.jobs import data, network, weights
 from tests.dist.jobs import runner as make_runner
 from tests.optim.small_memory import Small, small_batches
 
@@ -40,6 +40,26 @@ def train_with_two_optimizers(folder: Path, exact: bool = False, **options: Any)
     model = network()
     optimizers = two_exact_optimizers(model) if exact else two_optimizers(model)
     run = make_runner(folder, model=model, optimizer=optimizers, **options)
+    run.train()
+    return {"weights": weights(run), "steps": run.optimizer_steps}
+
+
+def train_with_lbfgs(folder: Path, **options: Any) -> dict[str, Any]:
+    """Train in float64: the steps amplify differences."""
+    model = network().double()
+    inputs, targets = data().tensors
+    samples = TensorDataset(inputs.double(), targets)
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    run = make_runner(
+        folder,
+        model=model,
+        optimizer=torch.optim.LBFGS(model.parameters(), max_iter=3),
+        train_loader=make_loader(samples, batch_size=16 // world, shuffle=True, seed=3),
+        val_loader=None,
+        metrics=None,
+        max_epochs=2,
+        **options,
+    )
     run.train()
     return {"weights": weights(run), "steps": run.optimizer_steps}
 

@@ -17,7 +17,7 @@ from hookline.checkpoint import load_checkpoint
 from hookline.dist import connect
 from hookline.engine import BaseHook, Priority
 from hookline.hooks import EMAHook, TrainMetricsHook
-from hookline.hooks.bases.tracker import combine_ranks
+from hookline.hooks.bases.reports import combine_ranks
 from tests.dist import jobs
 
 

@@ -39,7 +39,8 @@ def test_a_rank_that_hangs_is_named_with_its_iteration_and_hook(rank, batch_norm
     """With buffers the other rank already waits in DDP's forward, for rank 0's buffers."""
     trouble = {"kind": "hang", "rank": rank, "iteration": 6, "timeout": 4}
     job = Job(2, jobs.train_with_trouble, tmp_path, **trouble, batch_norm=batch_norm).wait()
-    output = job.output(0)
+    # If the hanging rank is the first to end, the other one raises the diagnosis.
+    output = job.output(0) + "".join(job.errors())
     reason = "never reached the collective that the other ranks are waiting in"
     assert f"rank {rank} {reason} (no progress for 4 s)" in output
     assert f"rank {rank}: epoch 1, iteration 6, Trouble at before_train_iter" in output
@@ -78,19 +79,25 @@ def test_ranks_in_different_collectives_are_named_with_them(tmp_path):
     trouble = {"kind": "elsewhere", "rank": 1, "iteration": 6, "timeout": 4}
     job = Job(2, jobs.train_with_trouble, tmp_path, **trouble).wait()
     assert (
-        "hookline: the ranks are waiting in different collectives (no progress for 4 s). "
+        "the ranks are waiting in different collectives (no progress for 4 s). "
         "rank 0: epoch 1, iteration 6, OptimizerHook at optimize; "
         "rank 1: epoch 1, iteration 6, Trouble at before_train_iter"
-    ) in job.output(0)
+    ) in end_of_rank(0, job)
 
 
 def test_ranks_with_different_numbers_of_batches_are_named_with_their_positions(tmp_path):
     job = Job(2, jobs.train_unequally, tmp_path, timeout=4).wait()
     assert (
-        "hookline: the ranks are waiting in different collectives (no progress for 4 s). "
+        "the ranks are waiting in different collectives (no progress for 4 s). "
         "rank 0: epoch 1, iteration 6, OptimizerHook at optimize; "
         "rank 1: epoch 1, after iteration 5, LoggerHook at after_train_epoch"
-    ) in job.output(0)
+    ) in end_of_rank(0, job)
+
+
+def end_of_rank(rank, job):
+    """Return what a rank has printed, and its error if the other one was first to find out."""
+    error = job.folder / f"error_{rank}.txt"
+    return job.output(rank) + (error.read_text() if error.exists() else "")
 
 
 def test_sigterm_to_one_rank_saves_and_stops_all(tmp_path):

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import signal
 
 import pytest
 import torch
 
 from hookline.checkpoint import CheckpointError, CheckpointStore, load_whole
+from hookline.checkpoint.mirror_manifest import read_manifest
 from hookline.cli.main import main
+from hookline.remote import RemoteDirectory
 from tests.dist import jobs
 from tests.dist.processes import Job, run_job
+from tests.object_storage import environment
 
 pytestmark = pytest.mark.slow
 OPTIONS = {"adam": True, "batch_size": 8, "max_epochs": 2}
 SAVE = {"type": "CheckpointHook", "max_keep_ckpts": 1}
+EMA = {"type": "EMAHook", "momentum": 0.9}
 
 
 def close(a, b):
@@ -51,6 +56,32 @@ def test_a_sharded_run_resumes_sharded_or_whole_with_the_same_result(
     assert results[0]["metrics"]["val_loss"] == pytest.approx(
         straight["metrics"]["val_loss"], abs=1e-5
     )
+
+
+def test_a_killed_sharded_run_continues_from_its_mirror_on_an_empty_disk(tmp_path, proxy):
+    url = "s3://runs/sharded"
+    save = {**SAVE, "by_epoch": False, "interval": 1}
+    (straight, _) = run_job(
+        2, jobs.train, tmp_path / "straight", strategy="fsdp", hooks=[save, EMA], **OPTIONS
+    )
+    hooks = [{**save, "mirror": url}, EMA]
+    options = {**OPTIONS, "strategy": "fsdp", "environment": environment(proxy.url)}
+    killed = Job(2, jobs.train_with_mirror, tmp_path / "first", hooks=hooks, url=url, **options)
+    killed.wait()
+    assert [process.exitcode for process in killed.processes] == [-signal.SIGKILL] * 2
+    newest = read_manifest(RemoteDirectory(url)).newest()
+    assert newest.parts
+    shutil.rmtree(tmp_path / "first" / "run")
+    results = run_job(
+        2, jobs.train_with_mirror, tmp_path / "second", hooks=hooks, resume="auto", **options
+    )
+    assert results[0]["iter"] == straight["iter"]
+    for name, value in straight["weights"].items():
+        assert torch.equal(results[0]["weights"][name], value), name
+    remote = RemoteDirectory(url)
+    manifest = read_manifest(remote)
+    assert manifest.resumed_from.sha256 == newest.sha256
+    assert manifest.keys() == set(remote.list("files"))
 
 
 def test_an_unsharded_run_resumes_sharded(tmp_path, straight):

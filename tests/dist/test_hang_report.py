@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from hookline.checkpoint.mirror import Mirror
 from hookline.dist.hang_report import make_locator
 from hookline.dist.stack_reader import StackReader
 from hookline.engine import SITE_NAMES, BaseHook
 from hookline.hooks import CheckpointHook, EvalHook, OptimizerHook
+from hookline.remote import RemoteDirectory
 from tests.helpers import batches, make_runner
 
 # Of sites outside of iterations, in the course of one epoch of two iterations. All others are asked in the first iteration.
@@ -103,6 +105,18 @@ def test_an_error_outside_of_hooks_is_placed_too(tmp_path, raises, position):
     with pytest.raises(OSError, match="broken") as caught:
         runner.train()
     assert make_locator(runner, own_stack().read)(caught.value).text == position
+
+
+def test_a_run_that_copies_its_mirror_makes_progress(tmp_path):
+    runner = make_runner(tmp_path / "run")
+    remote = RemoteDirectory(f"file://{tmp_path}/store")
+    remote.create("files/a", b"content")
+    runner.checkpointer.mirror = Mirror(remote, runner.work_dir)
+    locate = make_locator(runner, own_stack().read)
+    before = locate(None)
+    assert locate(None).progress == before.progress
+    remote.download("files/a", lambda data: None)
+    assert locate(None).progress != before.progress
 
 
 def test_an_evaluation_alone_is_in_no_iteration(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,23 @@ def test_frozen_parameters_are_trained_later_on_all_ranks(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+def test_modules_are_chosen_by_class_also_if_they_are_sharded(
+    tmp_path: Path, strategy: str
+) -> None:
+    hooks = [
+        {"type": "ActivationCheckpointHook", "modules": "Linear"},
+        {"type": "FreezeHook", "params": "bias@Linear"},
+    ]
+    options = {"strategy": strategy, "max_epochs": 1}
+    both = run_job(2, jobs.train, tmp_path / "both", hooks=hooks, **options)
+    frozen = run_job(2, jobs.train, tmp_path / "frozen", hooks=hooks[1:], **options)
+    initial = jobs.network().state_dict()
+    assert close(both[0]["weights"], frozen[0]["weights"], 0.0)
+    assert torch.equal(both[0]["weights"]["0.bias"], initial["0.bias"])
+    assert not torch.equal(both[0]["weights"]["0.weight"], initial["0.weight"])
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
 def test_two_optimizers_resume_as_if_never_interrupted(tmp_path: Path, strategy: str) -> None:
     job = optim_jobs.train_with_two_optimizers
     options = {"strategy": strategy, "max_epochs": 2}
@@ -80,6 +98,15 @@ def test_a_gan_that_steps_by_itself_trains_as_in_one_process(tmp_path: Path) -> 
     assert close(both[0]["weights"], alone["weights"])
     assert close(both[0]["weights"], both[1]["weights"], 0.0)
     assert both[0]["steps"] == alone["steps"] == 20
+
+
+def test_a_closure_evaluates_the_shares_of_all_ranks(tmp_path: Path) -> None:
+    job = optim_jobs.train_with_lbfgs
+    (alone,) = run_job(1, job, tmp_path / "one")
+    both = run_job(2, job, tmp_path / "two")
+    assert close(both[0]["weights"], alone["weights"], 1e-9)
+    assert close(both[0]["weights"], both[1]["weights"], 0.0)
+    assert both[0]["steps"] == alone["steps"]
 
 
 @pytest.mark.parametrize("accumulate", [1, 4])
@@ -117,8 +144,16 @@ def test_all_ranks_repeat_an_iteration_in_which_one_runs_out_of_memory(
     assert close(both[0]["weights"], both[1]["weights"], 0.0)
 
 
-def test_a_sharded_model_cannot_repeat_iterations(tmp_path: Path) -> None:
-    options = {"limits": [NO_LIMIT] * 2, "strategy": "fsdp"}
-    job = Job(2, optim_jobs.train_with_little_memory, tmp_path, **options).wait()
+@pytest.mark.parametrize(
+    ("function", "options"),
+    [
+        (optim_jobs.train_with_little_memory, {"limits": [NO_LIMIT] * 2}),
+        (optim_jobs.train_with_lbfgs, {}),
+    ],
+)
+def test_what_a_sharded_model_cannot_do_is_an_error(
+    tmp_path: Path, function: Callable[..., Any], options: dict[str, Any]
+) -> None:
+    job = Job(2, function, tmp_path, strategy="fsdp", **options).wait()
     assert len(job.errors()) == 2
     assert all("ConfigError" in error for error in job.errors())

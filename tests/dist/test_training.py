@@ -53,6 +53,13 @@ def test_metrics_that_a_function_measures_on_shares_are_those_of_the_whole_set(t
     assert both[0]["epoch"] == both[1]["epoch"]
 
 
+def test_two_ranks_count_every_token_and_text_once(tmp_path):
+    (alone,) = run_job(1, jobs.measure_text, tmp_path / "one")
+    for rank in run_job(2, jobs.measure_text, tmp_path / "two"):
+        assert rank["exact_match"] == alone["exact_match"] == pytest.approx(11 / 13)
+        assert rank["perplexity"] == pytest.approx(alone["perplexity"], rel=1e-12)
+
+
 def test_predictions_of_two_ranks_are_those_of_one_in_the_order_of_the_data(tmp_path):
     (alone,) = run_job(1, jobs.predict, tmp_path / "one")
     both = run_job(2, jobs.predict, tmp_path / "two")

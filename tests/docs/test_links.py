@@ -17,7 +17,8 @@ ADDRESS = re.compile(r"\]\((\w+:[^)\s]*)\)")
 def all_pages() -> dict[Path, str]:
     """Return all pages by path, with the parts that are made when the site is built."""
     site = read_site()
-    paths = [*READMES, *sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples").rglob("*.md"))]
+    paths = [*READMES, ROOT / "CONTRIBUTING.md", *sorted(DOCS.rglob("*.md"))]
+    paths += sorted((ROOT / "examples").rglob("*.md"))
     pages = {path: site.fill(read(path)) for path in paths}
     for path, text in site.hook_pages.items():
         pages[DOCS / path] = text
@@ -76,3 +77,10 @@ def test_commands_that_begin_with_make_are_targets() -> None:
             if name not in targets:
                 unknown.append(f"{name_of(page)}: make {name}")
     assert unknown == []
+
+
+def test_owned_paths_exist() -> None:
+    lines = (ROOT / ".github" / "CODEOWNERS").read_text(encoding="utf-8").splitlines()
+    paths = [line.split()[0] for line in lines if line and not line.startswith("#")]
+    assert len(paths) >= 5
+    assert [path for path in paths if not (ROOT / path.strip("/")).exists()] == []

@@ -39,3 +39,12 @@ def test_the_layers_of_the_drawing_are_those_of_the_import_contract() -> None:
     for layer in layers:
         parts += [part.strip().removeprefix("hookline.") for part in layer.split("|")]
     assert [word for word in words_of("layers.svg") if word in parts] == parts
+
+
+def test_the_gallery_shows_every_example_in_small_files() -> None:
+    text = read(DOCS / "gallery.md")
+    examples = [path.name for path in (ROOT / "examples").glob("*.py")]
+    assert [name for name in examples if f"(../examples/{name})" not in text] == []
+    pictures = sorted((DOCS / "images" / "gallery").iterdir())
+    assert [path.name for path in pictures if f"(images/gallery/{path.name})" not in text] == []
+    assert sum(path.stat().st_size for path in pictures) < 1_000_000

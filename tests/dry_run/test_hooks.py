@@ -13,6 +13,7 @@ from torch.utils.data import TensorDataset
 from hookline import BaseHook, Runner, make_loader, state
 from hookline.checkpoint import load_checkpoint
 from hookline.dry_run.hooks import ProbeHook, ResumeCheckHook, StepTimerHook
+from hookline.hooks import CheckpointHook
 
 
 @dataclass
@@ -120,6 +121,21 @@ def test_a_restored_run_has_no_differences(tmp_path: Path) -> None:
     check = ResumeCheckHook(checkpoint, {})
     make_runner(tmp_path, Counter(), check, max_epochs=2, resume="auto").train()
     assert check.differences == []
+
+
+@pytest.mark.parametrize("added", [0.0, 1.0])
+def test_a_checkpoint_of_the_trained_part_is_compared_with_that_part(
+    added: float, tmp_path: Path
+) -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 3))
+    model[0].requires_grad_(False)
+    hook = CheckpointHook(trainable_only=True)
+    make_runner(tmp_path, hook, model=model, max_epochs=1).train()
+    checkpoint = load_checkpoint(tmp_path / "last.pth")
+    checkpoint["state_dict"]["1.bias"] += added
+    check = ResumeCheckHook(checkpoint, {})
+    make_runner(tmp_path, check, model=model, max_epochs=1, resume="auto").train()
+    assert len(check.differences) == added
 
 
 def test_a_finished_run_is_compared(tmp_path: Path) -> None:

@@ -139,6 +139,36 @@ def test_numbers_that_a_models_val_step_returns_are_metrics(tmp_path):
     assert row["top"] == pytest.approx(mean_top)
 
 
+class Reconstructs(nn.Module):
+    """A model whose `val_step` returns parts of its loss, and no targets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 6)
+
+    def train_step(self, batch):
+        return self.val_step(batch)
+
+    def val_step(self, batch):
+        distortion = (self.layer(batch[0]) - batch[0]).square().mean()
+        return {"distortion": distortion, "num_tokens": 6 * len(batch[0]), "loss": distortion}
+
+
+def test_the_best_model_has_the_lowest_loss_whatever_else_a_val_step_returns(tmp_path):
+    runner = make_runner(
+        tmp_path,
+        EvalHook(),
+        CheckpointHook(),
+        model=Reconstructs(),
+        val_loader=batches(3),
+        loss_fn=None,
+    ).train()
+    assert set(runner.metrics) == {"val_loss", "distortion"}
+    assert set(runner.best) == {"val_loss"}
+    assert runner.best["val_loss"]["rule"] == "less"
+    assert (tmp_path / "best_val_loss.pth").is_file()
+
+
 def test_batches_passed_over_count_as_read_but_not_as_iterations(tmp_path):
     seen = []
 
@@ -243,3 +273,16 @@ def test_a_validation_reads_at_most_max_val_batches_of_each_loader(tmp_path):
     assert count.counts["val"] == 1 + 3
     runner.test()
     assert count.counts["test"] == 5
+
+
+def test_a_runner_may_be_tested_on_other_data(tmp_path):
+    own, other = batches(2), batches(3, seed=5)
+    parts = {"loss_fn": nn.CrossEntropyLoss(), "metrics": ["accuracy"]}
+    runner = Runner(small_model(), **parts, test_loader=own, work_dir=tmp_path)
+    on_own = runner.test()
+    on_other = runner.test(other)
+    assert runner.test_loader is own
+    assert on_other == Runner(small_model(), **parts, test_loader=other, work_dir=tmp_path).test()
+    assert on_other != on_own
+    with pytest.raises(HooklineError):
+        runner.test(3)

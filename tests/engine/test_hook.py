@@ -264,3 +264,22 @@ def test_the_intervals_are_those_of_the_iteration_at_every_site(tmp_path, n):
         assert answers[site] == expected([0], [0]), site
     for site in ("after_train", "after_run"):
         assert answers[site] == expected([6], [3]), site
+
+
+@pytest.mark.parametrize(
+    "site", ["before_epoch", "before_train_epoch", "after_train_epoch", "after_epoch"]
+)
+def test_frequency_counts_epochs_at_every_site_of_an_epoch(tmp_path, site):
+    seen = []
+    methods = {site: lambda self, epoch: seen.append(epoch)}
+    hook = type("EveryOther", (BaseHook,), methods)()
+    hook.frequency = 2
+    make_runner(tmp_path, hook, max_epochs=4).train()
+    assert seen == [0, 2]
+
+
+def test_a_hook_gets_services_of_its_runner_by_name(tmp_path):
+    hook = BaseHook()
+    assert hook.get_service("model") is None
+    runner = make_runner(tmp_path, hook)
+    assert hook.get_service("model") is runner.model

@@ -127,3 +127,16 @@ def test_the_order_can_be_read():
     info = host.get_hooks_info()
     assert "before_run:\n  (NORMAL 50       ) LoggerHook\n  (LOW 70          ) eval" in info
     assert "after_train_epoch:\n  (LOW 70          ) eval\n  (NORMAL 50       ) LoggerHook" in info
+
+
+@pytest.mark.parametrize("is_main", [True, False])
+def test_only_hooks_of_the_main_rank_are_left_out_on_the_other_ranks(is_main):
+    host, log = HookManager(), []
+    if not is_main:
+        host.is_main = False
+    for number, ranks in enumerate(["all", "main", "collective"]):
+        hook = hook_with({"before_run"}, log, number)
+        hook.ranks = ranks
+        host.register_hook(hook)
+    host.call_hook("before_run")
+    assert log == ([0, 1, 2] if is_main else [0, 2])

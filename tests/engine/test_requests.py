@@ -6,6 +6,7 @@ import pytest
 
 from hookline.engine import BaseHook, Priority
 from hookline.errors import HooklineError
+from hookline.hooks import CheckpointHook
 from tests.helpers import Tracer, batches, make_runner
 
 
@@ -147,3 +148,18 @@ def test_a_request_made_while_others_are_settled_is_not_lost(tmp_path):
     runner = make_runner(tmp_path, SaveAfterValidation(), val_loader=batches(1))
     runner.train()
     assert (runner.iter, runner.stop_reason.message) == (1, "seen enough")
+
+
+def test_a_save_requested_before_a_resumed_run_follows_its_first_iteration(tmp_path):
+    written = []
+
+    class AskBeforeTraining(BaseHook):
+        def before_train(self, runner):
+            runner.request_save(write=lambda checkpoint: written.append(checkpoint["meta"]["iter"]))
+
+    make_runner(tmp_path, CheckpointHook(), max_epochs=1).train()
+    resumed = make_runner(
+        tmp_path, CheckpointHook(), AskBeforeTraining(), max_epochs=2, resume="auto"
+    )
+    resumed.train()
+    assert written == [5]

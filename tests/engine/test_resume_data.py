@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 from hookline import Runner, make_loader
 from hookline.engine import BaseHook
 from hookline.errors import ConfigError, HooklineError
-from hookline.hooks import StopAtHook
+from hookline.hooks import LambdaHook, StopAtHook
 from hookline.rng import restore_rng, rng_state
 
 SAMPLES = 26
@@ -46,6 +46,29 @@ def run(folder, loader, *hooks, **parts) -> tuple[Runner, Seen]:
         hooks=[seen, {"type": "CheckpointHook", "save_best": False}, *hooks], drop_hooks=["ReportHook", "EvalHook"], **parts,
     )  # fmt: skip
     return runner.train(), seen
+
+
+def test_starting_persistent_workers_for_a_validation_takes_no_random_numbers(tmp_path):
+    def train(folder, epochs, resume=None):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(), nn.Linear(8, SAMPLES))
+        return Runner(
+            model,
+            train_loader=ours(8),
+            val_loader=DataLoader(data(), 8, num_workers=1, persistent_workers=True),
+            optimizer=torch.optim.SGD(model.parameters(), 0.1),
+            loss_fn=nn.CrossEntropyLoss(),
+            drop_hooks=["ReportHook"],
+            work_dir=tmp_path / folder,
+            max_epochs=epochs,
+            resume=resume,
+        ).train()
+
+    straight = train("straight", 3)
+    train("cut", 1)
+    resumed = train("cut", 3, resume="auto")
+    for name, weight in straight.model.state_dict().items():
+        assert torch.equal(resumed.model.state_dict()[name], weight), name
 
 
 def dealt() -> DataLoader:
@@ -191,13 +214,47 @@ def test_a_loader_that_a_hook_chooses_by_epoch_resumes_exactly(tmp_path, kind, s
     assert torch.equal(resumed.model.weight, whole.model.weight)
 
 
-def test_the_training_data_cannot_be_replaced_inside_an_epoch(tmp_path):
-    class Late(BaseHook):
-        def before_train_iter(self, runner):
-            runner.set_train_loader(ours(2))
+@pytest.mark.parametrize("site", ["before_train_iter", "after_train_epoch", "after_epoch"])
+def test_the_training_data_cannot_be_replaced_inside_an_epoch_or_at_its_end(tmp_path, site):
+    def late(runner):
+        runner.set_train_loader(ours(2))
 
     with pytest.raises(HooklineError, match="between epochs"):
-        run(tmp_path, ours(2), Late())
+        run(tmp_path, ours(2), LambdaHook(**{site: late}))
+
+
+class AssigningCurriculum(Curriculum):
+    """Assigns the loader of an epoch to the attribute of the runner."""
+
+    def before_train_epoch(self, runner):
+        runner.train_loader = self.choose(runner.epoch)
+        self.lengths.append((runner.epoch_length, runner.max_iters))
+
+
+@pytest.mark.parametrize("stop", [3, 9, 20])
+def test_a_loader_that_a_hook_assigns_by_epoch_resumes_exactly(tmp_path, stop):
+    lengths = [4, 6, 8, 10]
+    hook = AssigningCurriculum()
+    parts = {"max_epochs": 4, "seed": 1}
+    _, straight = run(tmp_path / "whole", ours(2), hook, **parts)
+    assert [length for length, _ in hook.lengths] == lengths
+    cut = tmp_path / "cut"
+    _, first = run(cut, ours(2), AssigningCurriculum(), StopAtHook(iter=stop), **parts)
+    resumed, second = run(cut, ours(2), AssigningCurriculum(), resume="auto", **parts)
+    assert resumed.iter == sum(lengths)
+    assert first.samples + second.samples == straight.samples
+
+
+def test_data_assigned_before_a_training_decides_its_length(tmp_path):
+    model = nn.Linear(4, SAMPLES)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    loss_fn = nn.CrossEntropyLoss()
+    runner = Runner(
+        model, train_loader=ours(13), optimizer=optimizer, loss_fn=loss_fn, max_epochs=1,
+        work_dir=tmp_path,
+    )  # fmt: skip
+    runner.train_loader = ours(2)
+    assert runner.max_iters == runner.train().iter == SAMPLES // 2
 
 
 def test_a_position_that_does_not_fit_is_still_an_error_before_the_first_batch(tmp_path):

@@ -210,3 +210,37 @@ def test_retention_continues_as_without_a_stop(tmp_path, stop):
     ]
     assert kept[0] == kept[1]
     assert straight.iter == ITERS
+
+
+class Values(BaseHook):
+    """Records values at sites before, at and after the capture of a checkpoint."""
+
+    def after_train_iter(self, runner):
+        runner.events.put_scalar("trained", runner.iter + 1)
+
+    def after_val_epoch(self, runner):
+        runner.events.put_scalar("validated", runner.iter)
+
+    def after_epoch(self, runner):
+        runner.events.put_scalar("epoch_over", runner.iter)
+
+    def before_save_checkpoint(self, runner):
+        runner.events.put_scalar("captured", runner.iter)
+
+    def after_save_checkpoint(self, runner):
+        runner.events.put_scalar("saved", runner.iter)
+
+
+@pytest.mark.parametrize("stop", [5, 7, 10])
+def test_recorded_values_survive_a_resume_except_those_of_the_save_itself(tmp_path, stop):
+    def history(runner: Runner, name: str) -> list[float]:
+        return [scalar.value for scalar in runner.events.history(name)]
+
+    straight = run(tmp_path / "straight", Values())
+    run(tmp_path / "cut", Values(), StopAt(stop))
+    resumed = run(tmp_path / "cut", Values(), resume="auto")
+    for name in ("trained", "validated", "epoch_over"):
+        assert history(resumed, name) == history(straight, name)
+    for name in ("captured", "saved"):
+        assert stop not in history(resumed, name)
+        assert (stop, stop) in resumed.history.curves()[f"train/{name}"]

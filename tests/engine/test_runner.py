@@ -14,7 +14,8 @@ from hookline import Runner
 from hookline.checkpoint import load_checkpoint
 from hookline.engine import BaseHook, BaseRunner
 from hookline.errors import HooklineError
-from hookline.hooks import EvalHook, OptimizerHook
+from hookline.hooks import CheckpointHook, EvalHook, OptimizerHook
+from hookline.metrics import build_metrics
 from hookline.metrics.results import UnknownMetric
 from tests.helpers import Tracer, batches, make_runner, small_model
 from tests.problems import raises_problem
@@ -185,6 +186,27 @@ def test_a_hook_registered_during_the_run_takes_part_from_then_on(tmp_path):
     assert tracer.log.count("before_train_iter") == 2
 
 
+def test_a_hook_that_no_site_calls_gets_a_warning_before_training(tmp_path, caplog):
+    class Idle(BaseHook):
+        def epoch_is_over(self, runner):
+            raise AssertionError("not a site")
+
+    model = small_model()
+    runner = Runner(
+        model,
+        train_loader=batches(),
+        val_loader=batches(1),
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        loss_fn=nn.CrossEntropyLoss(),
+        hooks=[Idle(), Tracer()],
+        max_epochs=1,
+        work_dir=tmp_path,
+    )
+    runner.train()
+    warnings = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert [record.args for record in warnings] == [("Idle",)]
+
+
 def test_metrics_go_by_all_their_names(tmp_path):
     from hookline.metrics import build_metrics
 
@@ -334,3 +356,16 @@ def test_a_second_call_does_not_load_the_first_weights_again(tmp_path, option):
     )
     assert (runner.epoch, runner.iter) == (3, 12)
     assert runner.optimizer.state_dict()["state"][0]["step"].item() == 12
+
+
+def test_the_best_result_of_loaded_weights_is_not_that_of_the_run(tmp_path):
+    parts = {"val_loader": batches(1), "metrics": build_metrics(["accuracy"])}
+    trained = make_runner(tmp_path / "first", CheckpointHook(), max_epochs=1)
+    trained.train()
+    own = make_runner(tmp_path / "own", EvalHook(metric="accuracy"), **parts)
+    own.validate()
+    assert list(own.best) == ["accuracy"]
+    file = tmp_path / "first" / "last.pth"
+    other = make_runner(tmp_path / "other", EvalHook(metric="accuracy"), load_from=file, **parts)
+    other.validate()
+    assert list(other.best) == []

@@ -48,7 +48,7 @@ def test_images_without_objects_have_a_finite_loss():
 
 @pytest.mark.exhaustive
 def test_the_config_reaches_its_stated_score(tmp_path):
-    runner = Runner.from_config("configs/shapes_detection.yaml", [f"work_dir={tmp_path}"])
+    runner = Runner.from_config("hookline/configs/shapes_detection.yaml", [f"work_dir={tmp_path}"])
     runner.train()
     assert runner.metrics["ap50"] >= 0.9
     assert len(list((tmp_path / "visualizations").rglob("*.png"))) >= 4

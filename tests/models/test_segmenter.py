@@ -20,7 +20,9 @@ def test_scores_have_the_size_of_the_image():
 
 @pytest.mark.exhaustive
 def test_the_config_reaches_its_stated_score(tmp_path):
-    runner = Runner.from_config("configs/shapes_segmentation.yaml", [f"work_dir={tmp_path}"])
+    runner = Runner.from_config(
+        "hookline/configs/shapes_segmentation.yaml", [f"work_dir={tmp_path}"]
+    )
     runner.train()
     assert runner.metrics["iou"] >= 0.9
     assert len(list((tmp_path / "visualizations").rglob("*.png"))) >= 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hookline.compat.mmcv.runner.hooks import OptimizerHook as MMCVOptimizerHook
 from hookline.compat.mmengine.evaluator import BaseMetric
 from hookline.compat.mmengine.optim import OptimWrapper
 from hookline.compat.mmengine.runner import Runner as MMEngineRunner
-from hookline.compat.mmengine.runner.hook_methods import DEFAULT_HOOKS
+from hookline.compat.mmengine.runner.runner import DEFAULT_HOOKS
 from hookline.engine import BaseRunner
 from hookline.hooks import CheckpointHook, EvalHook, OptimizerHook
 from hookline.metrics import build_metrics
@@ -171,7 +172,8 @@ def _run_mmcv(
 ) -> Any:
     model = make_model(hook, MMCVSteps)
     given = parts(folder, hook, model)
-    run = cls(model, optimizer=given["optimizer"], work_dir=str(folder), **length)
+    logger = logging.getLogger("tests.parity")
+    run = cls(model, optimizer=given["optimizer"], work_dir=str(folder), logger=logger, **length)
     run.loss_fn = given["loss_fn"]
     run.scheduler = given["scheduler"]
     run.val_loader = given["val_loader"]

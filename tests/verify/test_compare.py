@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import random
 import shutil
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hookline import Runner
 from hookline.checkpoint import CheckpointStore
 from hookline.verify import compare_runs
 from hookline.verify.compare import compare_checkpoints
+from hookline.verify.trace import BatchTraceHook
 from tests.helpers import batches
 
 
@@ -147,3 +149,33 @@ def test_the_state_of_each_rank_is_compared() -> None:
     one = {"by_rank": [packed(loader=1, events={"time": 1})]}
     assert changed_parts(one, {"by_rank": [packed(loader=1, events={"time": 2})]}) == []
     assert changed_parts(one, {"by_rank": [packed(loader=2, events={"time": 1})]}) == ["by_rank"]
+
+
+class Windows:
+    """An endless stream of batches that torch's global generator draws, without a state."""
+
+    def __iter__(self):
+        while True:
+            yield torch.randn(8, 6), torch.randint(3, (8,))
+
+
+def test_generators_without_a_seed_are_not_compared_where_a_stream_keeps_them_either(
+    tmp_path: Path,
+) -> None:
+    def draw(folder: Path) -> Path:
+        random.seed()
+        torch.manual_seed(3)
+        model = nn.Linear(6, 3)
+        runner = Runner(
+            model,
+            train_loader=Windows(),
+            optimizer=torch.optim.SGD(model.parameters(), lr=0.01),
+            loss_fn=nn.CrossEntropyLoss(),
+            max_iters=4,
+            work_dir=folder,
+            hooks=[BatchTraceHook()],
+        )
+        return runner.train().work_dir
+
+    subjects = compare_runs(draw(tmp_path / "one"), draw(tmp_path / "two"))
+    assert not any(subjects.values())

@@ -10,7 +10,7 @@ import click
 
 from hookline.cli.commands.checkpoints import ckpt
 from hookline.cli.commands.configs import batch_find, config, hooks, lr, lr_find, plan, sites
-from hookline.cli.commands.projects import init, new_hook, run_as
+from hookline.cli.commands.projects import demo, doctor, init, new_hook, run_as
 from hookline.cli.commands.runs import log, report, watch
 from hookline.cli.commands.training import dry_run, export, predict, test, train, verify_resume
 from hookline.cli.group import Group
@@ -20,16 +20,16 @@ SECTIONS = {
     "Train": [train, test, predict, export, dry_run, verify_resume],
     "Look at configs and hooks": [config, plan, hooks, sites, lr, lr_find, batch_find],
     "Look at runs": [log, report, watch, ckpt],
-    "Start a project": [init, new_hook, run_as],
+    "Start a project": [demo, init, new_hook, run_as, doctor],
 }
 
 EPILOG = """\b
 Examples:
-  hookline train configs/digits.yaml                     train
-  hookline train configs/digits.yaml training.epochs=3   change a value of the config
-  hookline test configs/digits.yaml                      evaluate the best checkpoint
-  hookline plan configs/digits.yaml                      show which hook runs when
-  hookline hooks CheckpointHook                          describe a hook
+  hookline demo                                  write digits.yaml and train it
+  hookline train digits.yaml training.epochs=3   change a value of the config
+  hookline test digits.yaml                      evaluate the best checkpoint
+  hookline plan digits.yaml                      show which hook runs when
+  hookline hooks CheckpointHook                  describe a hook
 
 \b
 Exit codes:

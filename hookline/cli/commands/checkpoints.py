@@ -53,21 +53,40 @@ def verify(**options: Any) -> int:
 @click.option(
     "--format",
     "file_format",
-    type=click.Choice(["safetensors", "pth"]),
+    type=click.Choice(["safetensors", "pth", "hf", "peft"]),
     default="safetensors",
     show_default=True,
-    help="The format of the published file.",
+    help="A file of weights, a folder for transformers (hf), or the adapter alone (peft).",
+)
+@click.option(
+    "--config",
+    metavar="CONFIG",
+    type=click.Path(),
+    help="The config of the run, which hf and peft need to build the model.",
+)
+@click.option(
+    "--shard-size",
+    metavar="SIZE",
+    default="5GB",
+    show_default=True,
+    help="The largest file of weights in a folder for transformers.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=click.Path(),
-    help="The file to write. A hash and a suffix are added to its name.",
+    help="The file or folder to write. A hash and a suffix are added to the name of a file.",
 )
 @json_option
 def publish(**options: Any) -> int:
-    """Write only the weights; the averaged ones if there are any."""
+    """Write only the weights; the averaged ones if there are any.
+
+    \b
+    Examples:
+      hookline ckpt publish runs/digits/best_accuracy.pth
+      hookline ckpt publish runs/sums/last.pth --format peft --config sums.yaml
+    """
     from hookline.cli.ckpt import publish_checkpoint
 
     return publish_checkpoint(**options)

@@ -33,8 +33,8 @@ def config(**options: Any) -> int:
 
     \b
     Examples:
-      hookline config configs/digits.yaml training.epochs=3
-      hookline config configs/digits.yaml --check
+      hookline config digits.yaml training.epochs=3
+      hookline config digits.yaml --check
       hookline config config.yaml --schema > config.schema.json
     """
     from hookline.cli.config import run
@@ -49,7 +49,7 @@ def config(**options: Any) -> int:
     metavar="RUN",
     type=click.Path(),
     help="Also show the time of each hook in a finished run. Without CONFIG, the config of the "
-    "run is used.",
+    "run is used; without that, the costs are printed alone.",
 )
 @json_option
 def plan(**options: Any) -> int:
@@ -57,8 +57,8 @@ def plan(**options: Any) -> int:
 
     \b
     Examples:
-      hookline plan configs/digits.yaml
-      hookline plan configs/digits.yaml hooks.logger.priority=LOW hook_order=flat
+      hookline plan digits.yaml
+      hookline plan digits.yaml hooks.logger.priority=LOW hook_order=flat
       hookline plan --cost runs/digits
     """
     from hookline.cli.plan import run
@@ -105,8 +105,8 @@ def lr(**options: Any) -> int:
 
     \b
     Examples:
-      hookline lr configs/digits.yaml
-      hookline lr configs/digits.yaml lr_config.warmup=linear --plot lr.png
+      hookline lr digits.yaml
+      hookline lr digits.yaml lr_config.warmup=linear --plot lr.png
     """
     from hookline.cli.lr import run
 
@@ -122,7 +122,7 @@ def lr(**options: Any) -> int:
     "--end", type=float, default=10.0, show_default=True, help="The largest learning rate."
 )
 @click.option(
-    "--iters", type=int, default=100, show_default=True, metavar="N", help="How many rates to try."
+    "--iters", type=int, default=200, show_default=True, metavar="N", help="How many rates to try."
 )
 @plot_option
 @json_option
@@ -133,8 +133,8 @@ def lr_find(**options: Any) -> int:
 
     \b
     Examples:
-      hookline lr-find configs/digits.yaml
-      hookline lr-find configs/digits.yaml --start 1e-5 --end 1 --iters 200 --plot lr_find.png
+      hookline lr-find digits.yaml
+      hookline lr-find digits.yaml --start 1e-5 --end 1 --iters 100 --plot lr_find.png
     """
     from hookline.cli.lr_find import run
 
@@ -159,8 +159,8 @@ def batch_find(**options: Any) -> int:
 
     \b
     Examples:
-      hookline batch-find configs/digits.yaml
-      hookline batch-find configs/digits.yaml --max 512 --json
+      hookline batch-find digits.yaml
+      hookline batch-find digits.yaml --max 512 --json
     """
     from hookline.cli.batch_find import run
 

@@ -1,4 +1,4 @@
-"""Commands that start a project or run foreign code: init, new-hook, run-as."""
+"""Commands for projects and the installation: demo, init, new-hook, run-as, doctor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,21 @@ from typing import Any
 import click
 
 from hookline.cli.commands.options import json_option
-from hookline.cli.group import Command
+from hookline.cli.group import Command, is_debug
+
+
+@click.command(cls=Command)
+@json_option
+@click.pass_context
+def demo(context: click.Context, /, **options: Any) -> int:
+    """Train a small CNN on handwritten digits, in a few seconds.
+
+    Writes the config of the run, digits.yaml, into the current directory. Needs no download: the
+    digits come with the package.
+    """
+    from hookline.cli.demo import run
+
+    return run(**options, debug=is_debug(context))
 
 
 @click.command(cls=Command)
@@ -65,5 +79,17 @@ def run_as(**options: Any) -> int:
       hookline run-as mmengine tools/train.py configs/my_config.py --work-dir runs/mine
     """
     from hookline.cli.run_as import run
+
+    return run(**options)
+
+
+@click.command(cls=Command)
+@json_option
+def doctor(**options: Any) -> int:
+    """Check versions, devices and optional packages.
+
+    The exit code is 1 if a package is missing, too old or cannot be imported.
+    """
+    from hookline.cli.doctor import run
 
     return run(**options)

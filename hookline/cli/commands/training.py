@@ -80,10 +80,10 @@ def train(context: click.Context, /, **options: Any) -> int:
 
     \b
     Examples:
-      hookline train configs/digits.yaml
-      hookline train configs/digits.yaml training.epochs=3 optimizer.lr=1e-2
-      hookline train configs/digits.yaml hooks.logger.interval=10 hooks.checkpoint=null
-      hookline train configs/digits.yaml --resume
+      hookline train digits.yaml
+      hookline train digits.yaml training.epochs=3 optimizer.lr=1e-2
+      hookline train digits.yaml hooks.logger.interval=10 hooks.checkpoint=null
+      hookline train digits.yaml --resume
     """
     from hookline.cli.train import run
 
@@ -102,9 +102,9 @@ def test(**options: Any) -> int:
 
     \b
     Examples:
-      hookline test configs/digits.yaml
-      hookline test configs/digits.yaml --checkpoint last --split val
-      hookline test configs/digits.yaml --checkpoint runs/digits/epoch_3.pth --json
+      hookline test digits.yaml
+      hookline test digits.yaml --checkpoint last --split val
+      hookline test digits.yaml --checkpoint runs/digits/epoch_3.pth --json
     """
     from hookline.cli.test import run
 
@@ -117,10 +117,13 @@ def test(**options: Any) -> int:
 @split_option
 @click.option(
     "-o",
+    "--out",
     "--output",
+    "output",
     metavar="FILE",
     type=click.Path(),
-    help="The file to write, .pt or .npy. Default: predictions_SPLIT.pt in the work directory.",
+    help="The file to write: .pt, .npy, .npz, .jsonl or .parquet. Default: predictions_SPLIT.pt in "
+    "the work directory.",
 )
 @work_dir_option("Directory of the checkpoints.")
 @device_option
@@ -132,8 +135,8 @@ def predict(**options: Any) -> int:
 
     \b
     Examples:
-      hookline predict configs/digits.yaml
-      hookline predict configs/digits.yaml --split val -o predictions.npy
+      hookline predict digits.yaml
+      hookline predict digits.yaml --split val -o predictions.jsonl
     """
     from hookline.cli.predict import run
 
@@ -160,8 +163,8 @@ def dry_run(**options: Any) -> int:
 
     \b
     Examples:
-      hookline dry-run configs/digits.yaml
-      hookline dry-run configs/digits.yaml loader.num_workers=4 --json
+      hookline dry-run digits.yaml
+      hookline dry-run digits.yaml loader.num_workers=4 --json
 
     \b
     Exit codes:
@@ -201,8 +204,8 @@ def verify_resume(**options: Any) -> int:
 
     \b
     Examples:
-      hookline verify-resume configs/digits.yaml
-      hookline verify-resume configs/digits.yaml training.epochs=3 --kills 20
+      hookline verify-resume digits.yaml
+      hookline verify-resume digits.yaml training.epochs=3 --kills 20
       hookline verify-resume train.py -- --epochs 3
     """
     from hookline.cli.verify_resume import run

@@ -35,6 +35,25 @@ def parts(config: Config, folder: Path) -> list[str]:
     return sorted(load_checkpoint(folder / "last.pth"))
 
 
+def saved_weights(config: Config, folder: Path) -> list[str]:
+    """Return the names of the weights in the checkpoint of a model with a frozen layer."""
+    model = small_model()
+    model[0].requires_grad_(False)
+    train(folder, config, model=model)
+    return list(load_checkpoint(folder / "last.pth")["state_dict"])
+
+
+def postponed_tensors(config: Config, folder: Path) -> int:
+    """Return how many tensors a save in the first iteration copies later."""
+    counts = []
+
+    def count(runner: Any) -> None:
+        counts.append(len(list(runner.checkpointer.postponed())))
+
+    train(folder, config, LambdaHook(after_train_iter=count))
+    return counts[0]
+
+
 def best_iteration(config: Config, folder: Path) -> int:
     """Return the iteration of the best checkpoint by a metric whose name shows no direction."""
     metrics = {"quux": Scripted(1.0, 0.5, 2.0, 1.5)}
@@ -136,6 +155,7 @@ ROWS: dict[str, list[Row]] = {
             save_scheduler=(True, False),
             save_param_scheduler=(None, False),
         ),
+        *rows(saved_weights, trainable_only=(False, True)),
         *rows(best_iteration, {"best_metric": "quux"}, rule=("greater", "less")),
         *rows(best_iteration, {"save_best": "quux"}, less_keys=(None, ["quux"])),
         *rows(
@@ -145,6 +165,7 @@ ROWS: dict[str, list[Row]] = {
         ),
         *rows(files_after_failure, {"by_epoch": False}, save_on_exception=(False, True)),
         *rows(saved_on_main_thread, async_save=(True, False)),
+        *rows(postponed_tensors, overlap_copy=(False, True)),
         *rows(mirrored_names, mirror=(None, "memory://contracts/mirror")),
         *rows(averaged_models, sync_buffer=(False, True)),
     ],

@@ -7,12 +7,14 @@ from typing import Any
 
 import torch
 
-from hookline import HOOKS
+from hookline import HOOKS, make_loader
 from hookline.dist import World
-from hookline.hooks import CheckpointHook, LambdaHook
+from hookline.events import Writer
+from hookline.hooks import CheckpointHook, LambdaHook, PeriodicWriterHook
 from tests.contracts.parameters.rows import Config, Row, rows
 from tests.contracts.training import Scripted, files_below, messages_of, train
 from tests.helpers import batches, make_runner
+from tests.text_parts import NextLetter, knowing_model
 
 
 def validations(config: Config, folder: Path) -> list[tuple[int, dict[str, float]]]:
@@ -91,6 +93,31 @@ def train_metrics(config: Config, folder: Path) -> dict[str, float]:
     return {name: value for name, value in latest.items() if name.startswith("train/")}
 
 
+class Texts(Writer):
+    """A writer that keeps texts."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def write(self, record: Any) -> None:
+        self.texts.append(record.value)
+
+
+def generated(config: Config, folder: Path) -> tuple[dict[str, float], str]:
+    """Return the results of generated texts and the table of the report."""
+    writer = Texts()
+    runner = make_runner(
+        folder,
+        HOOKS.build(config),
+        PeriodicWriterHook([writer]),
+        model=knowing_model(),
+        val_loader=make_loader(NextLetter(9), batch_size=4),
+        loss_fn=None,
+    )
+    results = {name: value for name, value in runner.validate().items() if name != "val_loss"}
+    return results, writer.texts[0]
+
+
 EVALUATION = [
     *rows(
         validations,
@@ -110,6 +137,13 @@ ROWS: dict[str, list[Row]] = {
     "EvalHook": EVALUATION,
     "DistEvalHook": [*EVALUATION, *rows(buffers_broadcast, broadcast_bn_buffer=(True, False))],
     "TrainMetricsHook": rows(train_metrics, metrics=(["accuracy"], ["top2"]), interval=(None, 3)),
+    "GenerationHook": rows(
+        generated,
+        {"max_new_tokens": 3},
+        metrics=(["exact_match"], {"same": {"type": "exact_match"}}),
+        num_examples=(8, 2),
+    )
+    + rows(generated, max_new_tokens=(32, 1)),
     "TestHook": [
         *rows(messages_logged, cfg_filename=("", "some.yaml"), logperiod=(10, 2)),
         *rows(timed_iterations, num_warmup=(5, 2)),
