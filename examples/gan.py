@@ -80,17 +80,14 @@ def plain(epochs: int) -> float:
 
 
 @dataclass
-class CriticHook(BaseHook):
-    """Record the critic's loss, and draw pictures from the same noise every `interval` epochs."""
+class SamplesHook(BaseHook):
+    """Draw pictures from the same noise every `interval` epochs."""
 
     interval: int = 5
 
     def before_train(self, runner):
         generator = torch.Generator().manual_seed(0)
         self.noise = torch.randn(16, NOISE, generator=generator).to(runner.device)
-
-    def after_train_iter(self, events, outputs):
-        events.put_scalar("critic_loss", outputs["critic_loss"])
 
     def after_epoch(self, runner, model, events):
         if self.every_n_epochs(runner, self.interval):
@@ -106,7 +103,7 @@ def hookline(epochs: int) -> float:
         model,
         train_loader=loader,
         optimizer=optimizers,
-        hooks=[CriticHook()],
+        hooks=[SamplesHook()],
         max_epochs=epochs,
         work_dir="runs/gan",
     )

@@ -67,7 +67,7 @@ def train(name: str, folder: Path) -> None:
     if name == "transformer":
         train_transformer(folder)
         return
-    config = load_config(ROOT / "configs" / f"{name}.yaml", [f"work_dir={folder}"])
+    config = load_config(ROOT / "hookline" / "configs" / f"{name}.yaml", [f"work_dir={folder}"])
     if name == "digits":
         config["hooks"] = [
             {"type": "LoggerHook"},
@@ -83,7 +83,7 @@ def train(name: str, folder: Path) -> None:
 
 
 def train_transformer(folder: Path) -> None:
-    digits = Runner.from_config(load_config(ROOT / "configs" / "digits.yaml"))
+    digits = Runner.from_config(load_config(ROOT / "hookline" / "configs" / "digits.yaml"))
     torch.manual_seed(0)
     model = Transformer()
     Runner(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import subprocess
 import sys
@@ -15,11 +16,12 @@ from rich.text import Text
 ROOT = Path(__file__).parents[1]
 
 
-def output(*command: str) -> str:
-    """Return the output of a hookline command."""
+def output(folder: str, *command: str) -> str:
+    """Return the output of a hookline command in a directory."""
     return subprocess.run(
         [sys.executable, "-m", "hookline", *command],
-        cwd=ROOT,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
@@ -29,15 +31,14 @@ def output(*command: str) -> str:
 def main() -> None:
     console = Console(record=True, width=112, file=io.StringIO())
     with tempfile.TemporaryDirectory() as folder:
-        text = output("train", "configs/digits.yaml", "--work-dir", folder)
-    lines = text.replace(folder, "runs/digits").splitlines()
+        lines = output(folder, "demo").splitlines()
+        plan = output(folder, "plan", "digits.yaml").splitlines()
     reports = [line for line in lines if line.startswith(("train ", "val "))]
-    endings = ("stopped", "last ", "best ", "files ", "checkpoints ")
+    endings = ("stopped", "speed ", "last ", "best ", "checkpoints ", "report ", "files ", "next ")
     end = [line for line in lines if line.startswith(endings)]
-    console.print(Text("$ make demo", style="bold green"))
+    console.print(Text("$ hookline demo", style="bold green"))
     console.print(Text("\n".join([*reports[:3], "…", *reports[-2:], *end])))
-    console.print(Text("\n$ hookline plan configs/digits.yaml", style="bold green"))
-    plan = output("plan", "configs/digits.yaml").splitlines()
+    console.print(Text("\n$ hookline plan digits.yaml", style="bold green"))
     console.print(Text("\n".join([*plan[:16], "…"])))
     svg = console.export_svg(title="hookline")
     # Remove fonts that would be loaded from the network: those of the reader suffice.

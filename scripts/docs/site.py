@@ -24,6 +24,9 @@ from scripts.docs.hook_pages import HookPages, curve_name, is_schedule
 ROOT = Path(__file__).parents[2]
 MARKER = re.compile(r"^<!-- made: (\w+) -->$", re.MULTILINE)
 OTHER_HOOKS = "Other hooks"
+REPOSITORY = "https://github.com/hookline/hookline/blob/main"
+# Links to files that are not part of the site: tests, results of benchmarks, examples.
+OUTSIDE = re.compile(r"\]\((?:\.\./)+((?:benchmarks|examples|hookline|scripts|tests)/[^)\s]*)\)")
 
 Nav = list[Any]
 
@@ -102,8 +105,11 @@ def read_site() -> Site:
 
 
 def on_config(config: Any) -> Any:
-    """Add the hooks that the navigation does not list."""
+    """Add the hooks that the navigation does not list, and keep Chinese letters in anchors."""
+    from markdown.extensions.toc import slugify_unicode
+
     Site(Path(config.docs_dir), config.nav, read_site().hooks).complete_nav()
+    config.mdx_configs["toc"]["slugify"] = slugify_unicode
     return config
 
 
@@ -122,8 +128,8 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace the markers of a page."""
-    return read_site().fill(markdown)
+    """Replace the markers of a page, and links to files of the repository."""
+    return OUTSIDE.sub(rf"]({REPOSITORY}/\1)", read_site().fill(markdown))
 
 
 def _section(nav: Nav, title: str) -> Nav:
