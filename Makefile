@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 COMPAT := .venv-compat
 MMENGINE := .venv-mmengine
+MMCV := .venv-mmcv
 PEERS := .venv-peers
 AUDIT := .venv-audit
 BUILD := .venv-build
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
-PIP := $(BIN)/python $(PIP_INSTALL) -c constraints.txt
-COMPAT_PIP := $(COMPAT)/bin/python $(PIP_INSTALL) --no-compile -c constraints.txt
+# `make test TORCH=2.9.0` takes another torch than constraints.txt; TORCH=newest takes the newest one.
+CONSTRAINTS := $(if $(TORCH),build/constraints-torch-$(TORCH).txt,constraints.txt)
+PIP := $(BIN)/python $(PIP_INSTALL) -c $(CONSTRAINTS)
+COMPAT_PIP := $(COMPAT)/bin/python $(PIP_INSTALL) --no-compile -c $(CONSTRAINTS)
 PEERS_PIP := $(PEERS)/bin/python $(PIP_INSTALL) -c constraints-peers.txt
 
 # One worker more than there are cores: many tests wait for processes and servers.
@@ -27,7 +30,7 @@ OFFLINE := HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 NO_PROXY
 # Most installed modules are never imported, so pip does not compile them; Python does at their first import, and must keep the result.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-exhaustive test-compat test-editor soak mutate fuzz audit compat-environment compat-matrix lint format check bench bench-check bench-peers docs dist clean
+.PHONY: setup demo test test-exhaustive test-compat test-editor soak mutate fuzz audit compat-environment compat-matrix lint format check bench bench-check bench-peers docs gallery dist release-check clean
 
 # `.use` has the package alone, `.dev` also the tools and every package that the tests use.
 setup: $(VENV)/.dev
@@ -35,18 +38,26 @@ setup: $(VENV)/.dev
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.use: pyproject.toml constraints.txt | $(BIN)/python
+build/constraints-torch-newest.txt: constraints.txt
+	mkdir -p build
+	sed '/^torch==/d' $< > $@
+
+build/constraints-torch-%.txt: constraints.txt
+	mkdir -p build
+	sed 's/^torch==.*/torch==$*/' $< > $@
+
+$(VENV)/.use: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) -e .
 	touch $@
 
 # Dependency groups need pip 25.1; a new environment has the older pip of its Python.
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	$(PIP) 'pip>=25.1'
 	$(PIP) --no-compile --group dev -e '.[$(EXTRAS)]'
 	touch $@ $(VENV)/.use
 
 demo: $(VENV)/.use
-	$(BIN)/hookline train configs/digits.yaml
+	$(BIN)/hookline train hookline/configs/digits.yaml
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
@@ -55,34 +66,41 @@ test: $(VENV)/.dev
 test-exhaustive: $(VENV)/.dev
 	HOOKLINE_EVERY_WRITE=1 $(BIN)/python -m pytest -n auto --timeout 3600 -o faulthandler_timeout=3660 -m "exhaustive or slow" tests/models tests/docs tests/checkpoint tests/report tests/verify tests/cli
 
-# Callbacks of other frameworks, MMEngine itself and the trackers that do not fit into `.venv`. The two environments see the packages
-# of `.venv` (torch, trackers) and add theirs.
-test-compat: $(COMPAT)/.ready $(MMENGINE)/.ready
+# Callbacks of other frameworks, MMEngine and MMCV themselves and the trackers that do not fit into `.venv`. The environments see the
+# packages of `.venv` (torch, trackers) and add theirs.
+test-compat: $(COMPAT)/.ready $(MMENGINE)/.ready $(MMCV)/.ready
 	HOOKLINE_MMENGINE_PYTHON=$(CURDIR)/$(MMENGINE)/bin/python $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal \
 		tests/compat_foreign tests/compat/test_mmengine_real.py
+	HOOKLINE_MMCV_PYTHON=$(CURDIR)/$(MMCV)/bin/python $(BIN)/python -m pytest tests/compat/test_mmcv_installed.py
 	$(OFFLINE) $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/hooks tests/contracts -k "clearml or neptune or swanlab"
 
 # The JSON Schema of configs in the real YAML language server, which needs npm.
 test-editor: $(VENV)/.dev
-	npm install --silent --prefix build/editor yaml-language-server@1.25.0
+	npm install --silent --prefix build/editor yaml-language-server@2.0.0
 	HOOKLINE_YAML_SERVER=$(CURDIR)/build/editor/node_modules/.bin/yaml-language-server $(BIN)/python -m pytest -q -m exhaustive tests/config/test_json_schema.py
 
-compat-environment: $(COMPAT)/.ready $(MMENGINE)/.ready
+compat-environment: $(COMPAT)/.ready $(MMENGINE)/.ready $(MMCV)/.ready
 
 compat-matrix: $(COMPAT)/.ready
 	HOOKLINE_WRITE_MATRIX=1 $(COMPAT)/bin/python -m pytest -n 2 --dist worksteal tests/compat_foreign
 
 # The packages with --no-deps ask for older versions than ours, and those of MosaicML and litdata also for torchvision. They
 # work with the installed versions.
-$(COMPAT)/.ready: pyproject.toml constraints.txt $(VENV)/.dev
+$(COMPAT)/.ready: pyproject.toml $(CONSTRAINTS) $(VENV)/.dev
 	$(call environment_beside,$(COMPAT))
 	$(COMPAT_PIP) --group compat -e .
 	$(COMPAT_PIP) --no-deps mosaicml mosaicml-streaming swanlab azureml-core litdata
 	touch $@
 
-$(MMENGINE)/.ready: pyproject.toml constraints.txt $(VENV)/.dev
+$(MMENGINE)/.ready: pyproject.toml $(CONSTRAINTS) $(VENV)/.dev
 	$(call environment_beside,$(MMENGINE))
-	$(MMENGINE)/bin/python $(PIP_INSTALL) --no-compile -c constraints.txt --group compat-mmengine -e .
+	$(MMENGINE)/bin/python $(PIP_INSTALL) --no-compile -c $(CONSTRAINTS) --group compat-mmengine -e .
+	touch $@
+
+$(MMCV)/.ready: pyproject.toml $(CONSTRAINTS) $(VENV)/.dev
+	$(call environment_beside,$(MMCV))
+	$(MMCV)/bin/python $(PIP_INSTALL) --no-compile -c $(CONSTRAINTS) --group compat-mmcv -e .
+	$(MMCV)/bin/python $(PIP_INSTALL) --no-compile --no-deps --no-build-isolation mmcv==1.7.2
 	touch $@
 
 # An environment that also sees the packages of `.venv`.
@@ -153,6 +171,10 @@ docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	HOOKLINE_SITE=site $(BIN)/python -m pytest -q -m exhaustive tests/docs/test_site.py
 
+# The examples, trained (a few minutes), and the pictures of docs/gallery.md.
+gallery: $(VENV)/.dev
+	$(BIN)/python scripts/make_gallery.py
+
 # The files of a release, and their hashes. The tool gets its own environment.
 dist:
 	test -x $(BUILD)/bin/python || $(PYTHON) -m venv $(BUILD)
@@ -161,5 +183,9 @@ dist:
 	$(BUILD)/bin/python -m build --outdir dist .
 	$(BUILD)/bin/python scripts/hash_release.py dist
 
+# The checklist of a release: version, changelog, clean tree, files, and the wheel in an empty environment of each Python.
+release-check:
+	$(PYTHON) scripts/release.py $(PYTHONS)
+
 clean:
-	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(PEERS) $(AUDIT) $(BUILD) runs site build dist fuzz-findings .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(COMPAT) $(MMENGINE) $(MMCV) $(PEERS) $(AUDIT) $(BUILD) runs site build dist fuzz-findings .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis *.egg-info

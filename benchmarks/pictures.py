@@ -2,7 +2,7 @@
 
     python benchmarks/pictures.py [--rounds 21] [--json FILE]
 
-A run is the whole command `hookline train configs/digits.yaml`, from the first import to the last
+A run is the whole command `hookline train hookline/configs/digits.yaml`, from the first import to the last
 picture, with the default number of threads. The contenders take turns in random order; the times of
 a round are divided by those of the run without pictures in the same round. Wall-clock time is what
 a user waits for; CPU time counts all threads.
@@ -24,7 +24,7 @@ from typing import Any
 
 import yaml
 
-CONFIG = Path(__file__).parents[1] / "configs" / "digits.yaml"
+CONFIG = Path(__file__).parents[1] / "hookline" / "configs" / "digits.yaml"
 PICTURE_HOOKS = ("VisualizationHook", "FeatureMapHook", "GradientFlowHook")
 BASELINE = "no pictures"
 CLOCKS = ("clock", "cpu")

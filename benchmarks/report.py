@@ -305,6 +305,30 @@ def checkpoint(found: dict[str, Any]) -> str:
     )
 
 
+def remote(found: dict[str, Any]) -> str:
+    if "remote" not in found:
+        return ""
+    results = dict(found["remote"]["results"])
+    size = results.pop("megabytes")
+    labels = {
+        "copy": "one copy in memory",
+        "local": "**Hookline**, local disk",
+        "mirror": "**Hookline**, local disk and mirror",
+        "overlap": "the same with `overlap_copy`",
+        "Lightning": "Lightning, object storage",
+    }
+    rows = []
+    for name, row in results.items():
+        spread = f"{row['least']:.3f}–{row['most']:.3f} s"
+        rows.append([labels[name], f"{row['seconds']:.3f} s", f"{row['ratio']:.2f}", spread])
+    text = (
+        f"The wall-clock time for which saving {size:.0f} MB blocks training, with an S3 server "
+        "on the same machine. A thread uploads to the mirror.\n"
+    )
+    heads = ["", "median", "of a copy", "least to most"]
+    return f"## Object storage\n\n{text}\n{table(heads, rows)}"
+
+
 def ema(found: dict[str, Any]) -> str:
     if "ema" not in found:
         return ""
@@ -539,6 +563,7 @@ SECTIONS = (
     idle,
     dispatch,
     checkpoint,
+    remote,
     ema,
     importing,
     growth,

@@ -44,8 +44,9 @@ PEERS = {
     "dispatch_peers": ["dispatch.py"],
     "importing_peers": ["importing.py", "--rounds", "3"],
     "foreign": ["foreign.py"],
+    "remote": ["remote.py"],
 }
-ALL_CORES = ("checkpoint", "pictures")  # the other benchmarks use one thread
+ALL_CORES = ("checkpoint", "pictures", "remote")  # the other benchmarks use one thread
 
 
 def main() -> int:

@@ -122,6 +122,7 @@ def case(
     epochs: int | None = None,
     every: int = 4,
     loader: Callable[[int], Iterable[Any]] = resumable,
+    **saving: Any,
 ) -> Build:
     """Return a function that builds a run.
 
@@ -131,13 +132,14 @@ def case(
         epochs: The length of the run, which then saves after each epoch; 52 iterations by default.
         every: The number of iterations between two saves, in a run without `epochs`.
         loader: Makes the training loader from the number of workers.
+        saving: Further parameters of CheckpointHook.
     """
 
     def build(work_dir: Path, megabytes: float) -> Runner:
         torch.set_num_threads(1)
         torch.manual_seed(1)
         model = make_model(megabytes)
-        save = {"type": "CheckpointHook", "max_keep_ckpts": 2}
+        save = {"type": "CheckpointHook", "max_keep_ckpts": 2, **saving}
         if epochs:
             save |= {"interval": 1}
             length = {"max_epochs": epochs}
@@ -194,6 +196,8 @@ CASES = {
     "accumulation": case(ACCUMULATE, COSINE),
     "averaging": case(EMA, VALIDATE),
     "early stopping": case(STOP, epochs=6),
+    "the three best": case(VALIDATE, EMA, keep_best=3),
+    "overlapped copies": case(ACCUMULATE, overlap_copy=True),
     "everything, no workers": case(EMA, ACCUMULATE, COSINE, VALIDATE, STOP),
     "weighted sampler": case(loader=weighted),
     "weighted sampler, two workers": case(loader=weighted, workers=2),

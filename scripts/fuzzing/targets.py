@@ -113,7 +113,7 @@ def log_seeds() -> list[bytes]:
 
 
 def config_seeds() -> list[bytes]:
-    return [path.read_bytes() for path in sorted((ROOT / "configs").glob("*.yaml"))]
+    return [path.read_bytes() for path in sorted((ROOT / "hookline" / "configs").glob("*.yaml"))]
 
 
 TARGETS = {
