@@ -5,7 +5,9 @@ Tests run in parallel, often on a busy machine: torch uses one thread, and Hypot
 
 from __future__ import annotations
 
+import gc
 import logging
+import multiprocessing
 import os
 import shutil
 import sys
@@ -18,11 +20,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # also for the processes that tes
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
+from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter
 
 from hookline.engine import HOOKS
 from hookline.events.logs import UserLevel
 from tests.clock import FakeClock
 from tests.processes import kill_started
+from tests.waiting import LIMIT_S
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Trackio reads its directory when it is imported.
@@ -61,6 +65,24 @@ def _restore_log_level():
 def _kill_started_processes():
     yield
     kill_started()
+
+
+@pytest.fixture(autouse=True)
+def _end_loader_workers():
+    """End the worker processes of loaders that a test left behind.
+
+    A forked process holds copies of all open files. The driver of the browser, for example, waits
+    at its end until no other process holds the pipe to it.
+    """
+    yield
+    if multiprocessing.active_children():
+        # The garbage collector would take five seconds for each persistent worker.
+        for each in gc.get_objects():
+            if type(each) is _MultiProcessingDataLoaderIter:
+                each._shutdown_workers()
+    for child in multiprocessing.active_children():
+        child.join(LIMIT_S)
+        assert not child.is_alive(), f"the test left the process {child.name}"
 
 
 @pytest.fixture(autouse=True)

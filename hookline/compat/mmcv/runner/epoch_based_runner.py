@@ -75,7 +75,10 @@ class EpochBasedRunner(BaseRunner):
                 self.max_iters = self.max_epochs * len(loader)
                 break
         self.logger.info("workflow: %s, max: %d epochs", workflow, self.max_epochs)
-        self._run(data_loaders, workflow, lambda loaders: self._loop(loaders, workflow, kwargs))
+        try:
+            self._run(data_loaders, workflow, lambda loaders: self._loop(loaders, workflow, kwargs))
+        finally:
+            self._current = None  # Dropping the iterator ends its worker processes.
 
     def save_checkpoint(
         self,
