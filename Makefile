@@ -15,8 +15,8 @@ PIP := $(BIN)/python $(PIP_INSTALL) -c $(CONSTRAINTS)
 COMPAT_PIP := $(COMPAT)/bin/python $(PIP_INSTALL) --no-compile -c $(CONSTRAINTS)
 PEERS_PIP := $(PEERS)/bin/python $(PIP_INSTALL) -c constraints-peers.txt
 
-# One worker more than there are cores: many tests wait for processes and servers.
-WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+# Two workers more than there are cores: many tests wait for processes and servers.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 2)))
 RUNS ?= 10
 MUTANTS ?= 300
 FUZZ_SECONDS ?= 600

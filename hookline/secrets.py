@@ -133,22 +133,30 @@ def mask_text(text: str) -> str:
         text = URL_CREDENTIALS.sub(rf"\1{MASK}@", text)
         text = URL_PASSWORD.sub(rf"\1{MASK}@", text)
         text = QUERY_PARAMETER.sub(_mask_parameter, text)
-    text = AUTHORIZATION.sub(rf"\1{MASK}", text)
-    text = BEARER.sub(rf"\1{MASK}", text)
+    lower = text.lower()  # Most lines have neither word, and searching for one is fast.
+    if "authorization" in lower:
+        text = AUTHORIZATION.sub(rf"\1{MASK}", text)
+    if "bearer" in lower:
+        text = BEARER.sub(rf"\1{MASK}", text)
     return _mask_assignments(text)
 
 
 def environment_secrets(min_length: int) -> list[str]:
     """Return the values of environment variables with secret names, the longest first."""
-    # Names first: most variables have no secret, and each value takes time to decode.
-    names = [name for name in os.environ if name != "PWD" and _is_secret_name(name)]
-    values = {os.environ.get(name, "") for name in names}
+    values = {os.environ.get(name, "") for name in _secret_variables(tuple(os.environb))}
     return sorted((value for value in values if len(value) >= min_length), key=len, reverse=True)
 
 
 def is_secret(key: object) -> bool:
     """Return whether a key names a secret: `api_key`, `hfToken`, `password`."""
     return _is_secret_name(str(key))
+
+
+@functools.lru_cache(maxsize=8)
+def _secret_variables(names: tuple[bytes, ...]) -> list[str]:
+    """Return the secret ones among the names of environment variables, which rarely change."""
+    decoded = [os.fsdecode(name) for name in names]
+    return [name for name in decoded if name != "PWD" and _is_secret_name(name)]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -84,7 +84,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--select", nargs="+", default=["tests"], help="files or directories")
-    parser.add_argument("--workers", type=int, default=(os.cpu_count() or 1) + 1)
+    parser.add_argument("--workers", type=int, default=(os.cpu_count() or 1) + 2)
     parser.add_argument("--load-only", action="store_true", help="put all runs under load")
     parser.add_argument("--seed", type=int, default=None, help="of the seeds of the orders")
     arguments = parser.parse_args()
