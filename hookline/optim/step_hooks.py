@@ -27,7 +27,7 @@ def warn_about_after_backward(runner: Any) -> None:
     names = [
         hook.name
         for hook in runner.sites.hooks["after_backward"]
-        if not getattr(hook, "after_backward_is_optional", False)
+        if not hook.after_backward_is_optional
     ]
     if names and runner.is_main:
         runner.logger.warning(
