@@ -126,11 +126,12 @@ class EMAHook(BaseHook):
     def after_train_iter(self, runner: BaseRunner) -> None:
         if runner.loop.accumulating or (runner.iter + 1) % self.interval:
             return
-        if self._modes:  # Average the weights that a validation would use.
-            self._modes.eval(exact=True)
+        if not self._modes:
+            self._update(runner)
+            return
+        self._modes.eval(exact=True)  # Average the weights that a validation would use.
         self._update(runner)
-        if self._modes:
-            self._modes.train()
+        self._modes.train()
 
     def before_val_epoch(self, runner: BaseRunner) -> None:
         if self.started:

@@ -10,7 +10,7 @@ import torch
 
 from hookline.engine import BaseHook, BaseRunner
 from hookline.errors import ConfigError, parameter_error
-from hookline.optim.groups import Group, by_name, choose_groups, param_groups
+from hookline.optim.groups import Group, by_name, choose_groups
 from hookline.optim.policies import Policy, check_warmup
 from hookline.optim.schedules import Warmup, warmup_factor
 
@@ -65,7 +65,7 @@ class ScheduleHook(Policy, BaseHook):
     def select_groups(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[Group]:
         """Return the parameter groups that are scheduled."""
         if self.groups is None:
-            return param_groups(optimizers)
+            return [group for each in optimizers.values() for group in each.param_groups]
         return choose_groups(optimizers, self.groups, self.name)
 
     def initial_values(self, optimizers: Mapping[str, torch.optim.Optimizer]) -> list[float]:
