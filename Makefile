@@ -154,8 +154,9 @@ bench: $(VENV)/.dev
 bench-check: $(VENV)/.dev
 	$(BIN)/python benchmarks/report.py --check
 
-bench-peers: $(PEERS)/.ready
+bench-peers: $(PEERS)/.ready $(COMPAT)/.ready
 	$(PEERS)/bin/python benchmarks/run.py --peers
+	$(COMPAT)/bin/python benchmarks/run.py --compat
 	$(PEERS)/bin/python benchmarks/report.py
 
 $(PEERS)/.ready: pyproject.toml constraints-peers.txt

@@ -468,6 +468,57 @@ def loading(found: dict[str, Any]) -> str:
     return f"## Loading\n\n{text}\n{table(head, rows)}"
 
 
+def optimization(found: dict[str, Any]) -> str:
+    if "optimization" not in found:
+        return ""
+    rows = []
+    for name, row in found["optimization"]["results"].items():
+        rows.append([name, f"{row['hand_us']:.0f} µs", f"{row['us']:.0f} µs", spread(row, 3)])
+    text = (
+        "OptimizerHook and the hooks that it works with, without the default hooks, against the "
+        "same loop by hand. *Two optimizers* are Muon and AdamW, with clipping over both.\n"
+    )
+    head = ["feature", "by hand", "Hookline", "ratio"]
+    return f"## Optimization\n\n{text}\n{table(head, rows)}"
+
+
+def ports(found: dict[str, Any]) -> str:
+    if "ports" not in found:
+        return ""
+    rows = []
+    for name, row in found["ports"]["results"].items():
+        lines = f"{row['plain_lines']} → {row['ported_lines']}"
+        times = [f"{row['plain_ms']:.2f} ms", f"{row['ported_ms']:.2f} ms"]
+        rows.append([name.replace("_", " "), lines, *times, spread(row)])
+    text = (
+        "An iteration of the programs in `examples/ports`, against their plain loops, with the "
+        "default hooks. Lines are those that only one of the two has; in brackets are the least "
+        "and the largest ratio.\n"
+    )
+    head = ["program", "lines", "plain", "ported", "ratio"]
+    return f"## Ported programs\n\n{text}\n{table(head, rows)}"
+
+
+def finetune(found: dict[str, Any]) -> str:
+    if "finetune" not in found:
+        return ""
+    rows = []
+    for job, result in found["finetune"]["results"].items():
+        sizes, step = result["bytes"], result["time"]
+        shares = [sizes["checkpoint"] / sizes[key] for key in ("adapter and moments", "trainer")]
+        times = [f"{step['trainer_us'] / 1000:.2f} ms", f"{step['us'] / 1000:.2f} ms", spread(step)]
+        gaps = [f"{result['loss_gap']:.0e}", f"{result['score_gap']:.0e}"]
+        rows.append([job.replace("_", " "), *times, *(f"{share:.3f}" for share in shares), *gaps])
+    text = (
+        "LoRA on a tiny BERT (classification) and a tiny GPT-2 (causal lm), against the Trainer of "
+        "Hugging Face with the same data, order and seeds: the time of a step; the size of a "
+        "checkpoint, relative to the adapter with its moments and to the Trainer's folder; the "
+        "largest difference of a loss, and of a score after `PeftModel.from_pretrained`.\n"
+    )
+    head = ["job", "Trainer", "Hookline", "ratio", "of adapter", "of folder", "loss", "score"]
+    return f"## Fine-tuning\n\n{text}\n{table(head, rows)}"
+
+
 def foreign(found: dict[str, Any]) -> str:
     if "foreign" not in found:
         return ""
@@ -571,6 +622,9 @@ SECTIONS = (
     ddp,
     order,
     loading,
+    optimization,
+    ports,
+    finetune,
     foreign,
     conditions,
 )

@@ -2,6 +2,7 @@
 
     python benchmarks/run.py                 all of our own
     python benchmarks/run.py --peers         those with other frameworks
+    python benchmarks/run.py --compat        those in the environment of `make test-compat`
     python benchmarks/run.py NAME …          some of them
 
 Each benchmark runs in a new process. Its results are in `benchmarks/results/NAME.json`, from which
@@ -37,6 +38,8 @@ SUITE = {
     "ddp": ["ddp.py", "--blocks", "200"],
     "order": ["order.py", "--turns", "5"],
     "loading": ["loading.py", "--rounds", "9"],
+    "optimization": ["optimization.py"],
+    "ports": ["ports.py"],
 }
 PEERS = {
     "peers_mlp": ["peers.py", "--epochs", "9", "--only", "mlp-minimal", "mlp-typical"],
@@ -44,20 +47,21 @@ PEERS = {
     "dispatch_peers": ["dispatch.py"],
     "importing_peers": ["importing.py", "--rounds", "3"],
     "foreign": ["foreign.py"],
-    "remote": ["remote.py"],
 }
+COMPAT = {"remote": ["remote.py"], "finetune": ["finetune.py"]}
+BENCHMARKS = {**SUITE, **PEERS, **COMPAT}
 ALL_CORES = ("checkpoint", "pictures", "remote")  # the other benchmarks use one thread
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", choices=[*SUITE, *PEERS, []], help="benchmarks to run")
-    parser.add_argument("--peers", action="store_true", help="with other frameworks")
+    parser.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="benchmarks to run")
+    groups = parser.add_mutually_exclusive_group()
+    for option, group in (("--peers", PEERS), ("--compat", COMPAT)):
+        groups.add_argument(option, action="store_const", dest="group", const=group, default=SUITE)
     arguments = parser.parse_args()
-    names = arguments.names
-    if not names:
-        names = list(PEERS if arguments.peers else SUITE)
-    failed = [name for name in names if not run(name, {**SUITE, **PEERS}[name])]
+    names = arguments.names or list(arguments.group)
+    failed = [name for name in names if not run(name, BENCHMARKS[name])]
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return int(bool(failed))
@@ -107,7 +111,7 @@ def compare(before: Any, now: Any, name: str = "") -> list[str]:
 
 def commands() -> dict[str, str]:
     """Return the command line of each benchmark."""
-    return {name: command_line(command) for name, command in {**SUITE, **PEERS}.items()}
+    return {name: command_line(command) for name, command in BENCHMARKS.items()}
 
 
 def command_line(command: list[str]) -> str:

@@ -17,5 +17,5 @@ def test_new_ratios_are_compared_with_the_previous_ones() -> None:
 
 
 def test_every_benchmark_has_a_script() -> None:
-    scripts = [command[0] for command in {**run.SUITE, **run.PEERS}.values()]
+    scripts = [command[0] for command in run.BENCHMARKS.values()]
     assert [script for script in scripts if not (run.HERE / script).exists()] == []
