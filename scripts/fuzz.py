@@ -1,6 +1,7 @@
 """Fuzz the files that Hookline reads: checkpoints, manifests, indexes of shards, logs and configs.
 
     python -m scripts.fuzz [--seconds 600] [--seed 0] [--target NAME …] [--findings DIRECTORY]
+    python -m scripts.fuzz --cases 1000     as many of each target, whatever time they take
     python -m scripts.fuzz --seed 0 --case TARGET:NUMBER
 
 The targets take turns. A case is determined by the seed, its target and its number. Cases run in
@@ -15,6 +16,7 @@ import contextlib
 import hashlib
 import io
 import logging
+import math
 import os
 import random
 import resource
@@ -79,7 +81,9 @@ def run_case(target: Target, data: bytes, folder: Path) -> str:
     return outcome
 
 
-def run_batch(name: str, seed: int, first: int, work: Path, deadline: float) -> list[str]:
+def run_batch(
+    name: str, seed: int, first: int, work: Path, deadline: float = math.inf, count: int = BATCH
+) -> list[str]:
     """Run cases in a forked process and return their outcomes."""
     target = TARGETS[name]
     progress = work / "progress.txt"
@@ -89,7 +93,7 @@ def run_batch(name: str, seed: int, first: int, work: Path, deadline: float) -> 
         logging.disable(logging.CRITICAL)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT_BYTES, MEMORY_LIMIT_BYTES))
         with open(progress, "a", encoding="utf-8") as file:
-            for number in range(first, first + BATCH):
+            for number in range(first, first + count):
                 if time.monotonic() > deadline:
                     break
                 # The default action of both signals ends the process.
@@ -118,9 +122,26 @@ def fuzz(names: list[str], seconds: float, seed: int, findings: Path) -> Results
                 first = results.cases[name]
                 end_of_turn = min(deadline, time.monotonic() + TURN_S)
                 outcomes = run_batch(name, seed, first, Path(folder), end_of_turn)
-                for number, outcome in enumerate(outcomes, start=first):
-                    record(results, name, number, outcome, seed, findings)
+                record_all(results, name, outcomes, seed, findings)
     return results
+
+
+def fuzz_cases(names: list[str], count: int, seed: int, findings: Path) -> Results:
+    """Run the first cases of each target."""
+    results = Results()
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        for name in names:
+            while (left := count - results.cases[name]) > 0:
+                first = results.cases[name]
+                outcomes = run_batch(name, seed, first, Path(folder), count=min(left, BATCH))
+                record_all(results, name, outcomes, seed, findings)
+    return results
+
+
+def record_all(results: Results, name: str, outcomes: list[str], seed: int, findings: Path) -> None:
+    """Record the outcomes of the next cases of a target."""
+    for number, outcome in enumerate(outcomes, start=results.cases[name]):
+        record(results, name, number, outcome, seed, findings)
 
 
 def record(
@@ -152,17 +173,23 @@ def main(arguments: list[str] | None = None) -> int:
             target.read(path)
         return 0
     names = args.target or list(TARGETS)
-    results = fuzz(names, args.seconds, args.seed, args.findings)
+    started = time.monotonic()
+    if args.cases is None:
+        results = fuzz(names, args.seconds, args.seed, args.findings)
+    else:
+        results = fuzz_cases(names, args.cases, args.seed, args.findings)
     for name in names:
         print(f"{name:20} {results.cases[name]:8,} cases, {results.rejected[name]:8,} rejected")
     total = sum(results.cases.values())
-    print(f"{total:,} cases in {args.seconds:g} s, {len(results.findings)} findings")
+    seconds = time.monotonic() - started
+    print(f"{total:,} cases in {seconds:.0f} s, {len(results.findings)} findings")
     return 1 if results.findings else 0
 
 
 def parse_arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--cases", type=int, help="of each target, in place of a time")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--target", action="append", choices=list(TARGETS))
     parser.add_argument("--case", help="run one case again, with its traceback: 'manifest:17'")
