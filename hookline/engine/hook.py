@@ -39,7 +39,7 @@ class BaseHook(SiteMethods, IntervalMethods, RenamedHookMethods):
     adds_metrics: ClassVar[bool] = True  # whether it may add to `metrics` in a validation
     reports: ClassVar[bool] = False  # whether it reads records, and so ends `after_train_iter`
     steps_schedulers: ClassVar[bool] = False  # whether it steps `runner.scheduler`
-    after_backward_is_optional: ClassVar[bool] = False  # whether it works without that site, too
+    needs_after_backward: ClassVar[bool] = True  # whether it is useless without that site
     replaces: ClassVar[tuple[str, ...]] = ()  # default hooks that a run with this one does not have
     extra_sites: ClassVar[tuple[str, ...]] = ()  # sites that a custom loop calls by name
     _runner: ClassVar[Any] = None

@@ -44,7 +44,7 @@ class FreezeHook(BaseHook):
         every = list_parameters(runner.model, trainable_only=False)
         found = select(self.params, every, ("params",), self.name)
         self._parameters = [each.tensor for each in found]
-        self.after_backward_is_optional = runner.world.size == 1  # type: ignore[misc]
+        self.needs_after_backward = runner.world.size > 1  # type: ignore[misc]
 
     def before_train_epoch(self, runner: BaseRunner) -> None:
         if runner.world.size == 1:

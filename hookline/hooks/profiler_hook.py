@@ -66,7 +66,7 @@ class ProfilerHook(BaseHook):
 
     priority = Priority.LOWEST  # Innermost: counts only operations of the forward pass.
     ranks = "main"
-    after_backward_is_optional = True
+    needs_after_backward = False
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "profile_iters")

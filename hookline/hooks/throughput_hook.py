@@ -42,7 +42,7 @@ class ThroughputHook(BaseHook):
 
     # Innermost, so that operations of other hooks are not counted.
     priority = Priority.LOWEST
-    after_backward_is_optional = True
+    needs_after_backward = False
 
     def __post_init__(self) -> None:
         require_at_least(self, 1, "interval")

@@ -25,9 +25,7 @@ def follow_steps(
 def warn_about_after_backward(runner: Any) -> None:
     """Warn about hooks that wait for `after_backward` in a run that never calls it."""
     names = [
-        hook.name
-        for hook in runner.sites.hooks["after_backward"]
-        if not hook.after_backward_is_optional
+        hook.name for hook in runner.sites.hooks["after_backward"] if hook.needs_after_backward
     ]
     if names and runner.is_main:
         runner.logger.warning(
