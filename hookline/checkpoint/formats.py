@@ -7,7 +7,7 @@ import logging
 import os
 import pickle
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import torch
@@ -156,9 +156,14 @@ def iterate_tensors(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, T
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from iterate_tensors(item, (*path, key))
-    elif isinstance(value, (list, tuple)):
+    elif isinstance(value, (list, tuple)) and not holds_only_atoms(value):
         for index, item in enumerate(value):
             yield from iterate_tensors(item, (*path, index))
+
+
+def holds_only_atoms(values: Sequence[Any]) -> bool:
+    """Return whether a sequence holds no containers or tensors, fast also for a long history."""
+    return ATOMS.issuperset(map(type, values))
 
 
 class _PlainChecker:
@@ -207,7 +212,7 @@ class _PlainChecker:
         return items
 
     def _convert_sequence(self, value: Any, path: KeyPath, parents: tuple[int, ...]) -> Any:
-        if ATOMS.issuperset(map(type, value)):  # A long history must not cost a call per number.
+        if holds_only_atoms(value):
             items = list(value)
         else:
             items = []

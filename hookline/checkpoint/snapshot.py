@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from hookline.checkpoint.errors import CheckpointError
-from hookline.checkpoint.formats import check_plain, iterate_tensors
+from hookline.checkpoint.formats import check_plain, holds_only_atoms, iterate_tensors
 from hookline.errors import KeyPath
 
 _StorageKey = tuple[torch.device, int]
@@ -124,7 +124,7 @@ class _CopyPlan:
             for key, item in value.items():
                 items[key] = self.rebuild(item, (*path, key))
             return type(value)(items)
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, (list, tuple)) and not holds_only_atoms(value):
             rebuilt = []
             for index, item in enumerate(value):
                 rebuilt.append(self.rebuild(item, (*path, index)))

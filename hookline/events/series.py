@@ -117,15 +117,12 @@ class Series:
         return scalars
 
     def state_dict(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"window": list(self.window), "smoothed": self.smoothed}
+        state["last_iter"] = self.last_iter()
         known = [moment for moment in self.moments if moment is not None]
-        # Tensors, because a checkpoint handles each number of a list by itself.
-        state: dict[str, Any] = {
-            "window": torch.tensor(list(self.window), dtype=torch.float64),
-            "positions": torch.tensor([each[:2] for each in known], dtype=torch.int64),
-            "times": torch.tensor([each[2] for each in known], dtype=torch.float64),
-            "smoothed": self.smoothed,
-            "last_iter": self.last_iter(),
-        }
+        if known:
+            columns = [list(column) for column in zip(*known, strict=True)]
+            state["iters"], state["epochs"], state["times"] = columns
         if self.is_point:
             state["is_point"] = True
         if self.running:
@@ -133,15 +130,13 @@ class Series:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        window = torch.as_tensor(state["window"], dtype=torch.float64).tolist()
+        window = list(state["window"])
         self.window.extend(window)
         self.is_point = state.get("is_point", False)
         self.loaded_last_iter = state.get("last_iter", -1)
-        known: list[Moment] = []
-        if "positions" in state:  # Checkpoints of earlier versions have no moments.
-            positions = state["positions"].tolist()
-            for (iteration, epoch), time in zip(positions, state["times"].tolist(), strict=True):
-                known.append((iteration, epoch, time))
+        columns = (state.get(name, []) for name in ("iters", "epochs", "times"))
+        known = list(zip(*columns, strict=True))
+        # Checkpoints of earlier versions have no moments.
         self.moments.extend([None] * (len(window) - len(known)))
         self.moments.extend(known)
         for kind, sums in state.get("running", {}).items():
