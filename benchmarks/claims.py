@@ -18,10 +18,10 @@ BY_HAND = "by hand"
 IDLE = "Hookline + 10 idle hooks"
 PEER_RESULTS = ("peers_mlp", "peers_cnn")
 MAX_ITERATION_RATIO = {
-    "mlp-minimal": 1.05,
-    "mlp-typical": 1.10,
-    "cnn-minimal": 1.02,
-    "cnn-typical": 1.02,
+    "mlp-minimal": 1.10,
+    "mlp-typical": 1.20,
+    "cnn-minimal": 1.03,
+    "cnn-typical": 1.05,
 }
 # The names of frameworks in the comparison, and in the results.
 COMPARED = {
@@ -70,7 +70,7 @@ def check_conditions(found: Results) -> Iterator[str]:
 
 
 def check_iteration_cost(found: Results) -> Iterator[str]:
-    """Check that an iteration costs at most a few percent more than the loop by hand."""
+    """Check the cost of an iteration, relative to the loop by hand."""
     for names in (("typical",), PEER_RESULTS):
         setups = _setups(found, *names)
         if setups.keys() != MAX_ITERATION_RATIO.keys():
