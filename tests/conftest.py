@@ -50,6 +50,16 @@ pytest_plugins = ["tests.plugins.order", "tests.plugins.skips", "tests.object_st
 
 
 @pytest.fixture(autouse=True)
+def _restore_environment():
+    """Restore the environment: `wandb.init` and `mlflow.set_tracking_uri` write addresses to it."""
+    before = dict(os.environ)
+    yield
+    for name in os.environ.keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
 def _restore_log_level():
     """Restore the level of the package's logger after each test, also if it left a run unfinished."""
     logger = logging.getLogger("hookline")

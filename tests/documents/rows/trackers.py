@@ -39,13 +39,13 @@ def offline(folder: Path) -> Iterator[None]:
     """Use W&B without an account, in a directory with one file of code."""
     import wandb
 
+    wandb.teardown()  # First: it removes the address of an earlier service from the environment.
     before, place = dict(os.environ), Path.cwd()
     for name in ("WANDB_API_KEY", "WANDB_BASE_URL"):
         os.environ.pop(name, None)
     os.environ.update(QUIET, HOME=str(folder), NETRC=str(folder / "none"))
     (folder / "code.py").write_text("print('code of the run')\n")
     os.chdir(folder)
-    wandb.teardown()
     try:
         yield
     finally:
