@@ -6,7 +6,7 @@ import warnings
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from hookline.foreign_names import suggest_attribute
+from hookline.foreign_names import RefusedAttribute, missing_attribute
 
 # Attributes of a runner in version 0.1, and where they are today.
 RUNNER_ATTRIBUTES = {
@@ -51,42 +51,21 @@ class RenamedHookMethods:
         self.disable_sites(*sites)  # type: ignore[attr-defined]
 
 
-class RefusedAttribute:
-    """An attribute that scripts for another framework set, and that would have no effect here."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: object, owner: type) -> Any:
-        if instance is None:
-            return self
-        raise self._error(instance)
-
-    def __set__(self, instance: object, value: Any) -> None:
-        raise self._error(instance)
-
-    def _error(self, instance: object) -> AttributeError:
-        return _no_attribute(instance, self._name)
-
-
 class RenamedAttributes:
-    """Attributes of a runner under their names in version 0.1, with a DeprecationWarning."""
+    """Attributes of a runner under their names in version 0.1, with a DeprecationWarning.
+
+    Attributes of other trainers are errors that name the attribute here.
+    """
 
     if not TYPE_CHECKING:  # a type checker must not accept every name
         should_stop = RefusedAttribute()
 
         def __getattr__(self, name: str) -> Any:
             if name not in RUNNER_ATTRIBUTES:
-                raise _no_attribute(self, name)
+                raise missing_attribute(self, name)
             kind = type(self).__name__
             path = RUNNER_ATTRIBUTES[name]
             warnings.warn(
                 f"{kind}.{name} is deprecated; use {kind}.{path}", DeprecationWarning, stacklevel=2
             )
             return attrgetter(path)(self)
-
-
-def _no_attribute(instance: object, name: str) -> AttributeError:
-    message = f"{type(instance).__name__!r} object has no attribute {name!r}"
-    # Python adds the nearest name, if there is one.
-    return AttributeError(f"{message}{suggest_attribute(name)}", name=name, obj=instance)

@@ -350,11 +350,27 @@ def suggest_config_key(name: str) -> Suggestion:
     return Suggestion()
 
 
-def suggest_attribute(name: str) -> Suggestion:
-    """Suggest the attribute of a runner for one of another framework; empty for other names."""
+def missing_attribute(runner: object, name: str) -> AttributeError:
+    """Return the error for an attribute that a runner lacks, with that of another framework."""
+    message = f"{type(runner).__name__!r} object has no attribute {name!r}"
     if name in ATTRIBUTES:
-        return Suggestion(advice=f"a runner has .{ATTRIBUTES[name]}")
-    return Suggestion()
+        message += str(Suggestion(advice=f"a runner has .{ATTRIBUTES[name]}"))
+    return AttributeError(message, name=name, obj=runner)  # Python adds the nearest name.
+
+
+class RefusedAttribute:
+    """An attribute that scripts for another framework set, and that has no effect on a runner."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, runner: object, owner: type) -> Any:
+        if runner is None:
+            return self
+        raise missing_attribute(runner, self._name)
+
+    def __set__(self, runner: object, value: Any) -> None:
+        raise missing_attribute(runner, self._name)
 
 
 def suggest_parameter(name: str, known: Iterable[str]) -> Suggestion:

@@ -153,10 +153,10 @@ def is_secret(key: object) -> bool:
 
 
 @functools.lru_cache(maxsize=8)
-def _secret_variables(names: tuple[bytes, ...]) -> list[str]:
+def _secret_variables(names: tuple[bytes, ...]) -> tuple[str, ...]:
     """Return the secret ones among the names of environment variables, which rarely change."""
-    decoded = [os.fsdecode(name) for name in names]
-    return [name for name in decoded if name != "PWD" and _is_secret_name(name)]
+    decoded = map(os.fsdecode, names)
+    return tuple(name for name in decoded if name != "PWD" and _is_secret_name(name))
 
 
 @functools.lru_cache(maxsize=4096)
