@@ -125,4 +125,4 @@ def _has_passed(case: ElementTree.Element) -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]).resolve(), sys.argv[3])
+    main(sys.argv[1], Path(sys.argv[2]).resolve(), os.path.abspath(sys.argv[3]))
